@@ -33,6 +33,9 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "chain/withdrawals chain/guards chain/halts chain/restore chain/restore-claimed " +
     "chain/paid-otherwise chain/removed-payment chain/foreign-batch chain/payment-limit " +
     "chain/nodes chain/rotated-key chain/alerts chain/deadline custody/recovery-records",
+  "src/custody/payer/agreed-reads.ts":
+    "chain/deep-reorg chain/agreed chain/nodes chain/withdrawals",
+  "src/custody/payer/alert-late.ts": "custody/removed-chain chain/alerts",
   "src/custody/payer/carry-out-commands.ts":
     "custody/withdrawal-races custody/cancel-withdrawal chain/withdrawals",
   "src/custody/payer/restore-payments.ts":
@@ -106,6 +109,8 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The term after it decides. This one is for the index.",
   "src/auth/hold.ts factorsPrecedeFreeze: without t.status = 'confirmed'":
     "A pending secret is younger than any delay of a deployment.",
+  "src/custody/payer/agreed-reads.ts atConfirmed: without await requireConfirmed(endpoint, confirmed);":
+    "The reads name the block by its hash and require that it is canonical.",
   "src/custody/change-withdrawal.ts changeWithdrawal: without ${mine}":
     "A group changes one withdrawal. The term is for the index.",
   "src/custody/withdraw.ts needsApproval: without p.withdraw_approval_above IS NOT NULL":

@@ -1,10 +1,12 @@
-/** The halt after a reorg below the confirmed block, with an endpoint that lies. */
+/** After a reorg below the confirmed block: the halt, and the payer that learns of it first. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { toHex } from "viem";
+import { USDC } from "../../src/assets/asset.ts";
 import { readCursor } from "../../src/chain/chain-cursor.ts";
+import { funded } from "./support/drive.ts";
 import { type Lie, type Node, withNodes } from "./support/nodes.ts";
-import { openStage } from "./support/stage.ts";
+import { openStage, someone } from "./support/stage.ts";
 
 it.each([0, 1, 2])(
   "one of three endpoints cannot prevent the halt of a deep reorg (index %i)",
@@ -23,5 +25,19 @@ it.each([0, 1, 2])(
     await stage.reorg(6, 8);
     expect(await stage.watch()).toMatchObject({ status: "halted" });
     expect(await stage.alerts()).toContain("chain_halted");
+  },
+);
+
+it.each([{ endpoints: "one" }, { endpoints: "two, of which one is away" }])(
+  "a payer pays nothing on a fork that the watcher has not seen ($endpoints)",
+  async ({ endpoints }) => {
+    const stage = await openStage();
+    const user = await funded(stage);
+    const { paymentId } = await stage.withdraw(user.userId, USDC, 10n, someone());
+    if (endpoints !== "one") Object.assign((await withNodes(stage, 2))[0] as Node, { away: true });
+    await stage.reorg(2, 4);
+    await expect((await stage.payer()).round()).rejects.toThrow();
+    await stage.mine();
+    expect(await stage.paidCount(paymentId)).toBe(0);
   },
 );

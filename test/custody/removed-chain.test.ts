@@ -35,6 +35,14 @@ it.each(["queued", "submitted"] as const)(
     await alertLateWithdrawals(env.DB, { CHAINS: [one, { ...one, chain }] });
     expect((await openAlerts(chain)).map(({ kind }) => kind)).not.toContain("chain_removed");
 
+    // An alert that is resolved keeps its instant.
+    const ofChain = sql`WHERE kind = 'chain_removed' AND subject = ${chain}`;
+    await all(env.DB, sql`UPDATE alerts SET resolved_at = 1 ${ofChain}`);
+    await alertLateWithdrawals(env.DB, { CHAINS: [one, { ...one, chain }] });
+    expect(await all(env.DB, sql`SELECT resolved_at FROM alerts ${ofChain}`)).toEqual([
+      { resolved_at: 1 },
+    ]);
+
     await alertLateWithdrawals(env.DB, { CHAINS: [one] });
     const end = async () => {
       const where = sql`WHERE withdrawal_id = ${uuid(withdrawalId)}`;
