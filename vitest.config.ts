@@ -21,6 +21,7 @@ const RELEASE_JOURNEYS = [
   "console-stories",
   "deadline",
   "deploy",
+  "drill",
   "demo",
   "generated-clients",
   "living-market",

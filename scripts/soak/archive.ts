@@ -145,7 +145,7 @@ async function untilHalted(world: Faults): Promise<boolean> {
 }
 
 /** The files of D1 alone: Durable Objects keep theirs, as when Time Travel restores a database. */
-function databaseDir(dir: string): string {
+export function databaseDir(dir: string): string {
   const d1 = join(dir, "state", "v3", "d1");
   const name = readdirSync(d1).find((entry) => /^miniflare-D1DatabaseObject$/.test(entry));
   if (name === undefined) throw new Error(`no database in ${d1}`);

@@ -1,7 +1,7 @@
 /** Starts the whole service on loopback: anvil, contracts, D1 and the Worker in workerd. */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Hex } from "viem";
+import type { Address, Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { LOCAL_VENUES, venueRecord } from "./local-venues.ts";
@@ -56,12 +56,17 @@ export type StackOptions = {
 };
 
 /** The scheduled handler also runs every 60 s automatically. */
-export type Stack = Pick<Workerd, "baseUrl" | "directUrl" | "runCron" | "sendWakeUps"> & {
+export type Stack = Pick<
+  Workerd,
+  "archive" | "baseUrl" | "database" | "directUrl" | "runCron" | "sendWakeUps"
+> & {
   rpcUrl: string;
   file: StackFile;
   dir: string;
   workerLog: string;
   deployment: Deployment;
+  /** The operator account, which pays. */
+  payer: Address;
   /** The id under which the vault pays a withdrawal. */
   paymentId: (userId: string, clientWithdrawalId: string) => Hex;
   /** Writes the users to stack.json. */
@@ -184,8 +189,11 @@ function stackOf(parts: {
     dir,
     workerLog: parts.workerLog,
     deployment,
+    payer: payerAddress(secrets),
     paymentId: (userId, clientWithdrawalId) => paymentId(idSecret, userId, clientWithdrawalId),
     announceUsers,
+    archive: workerd.archive,
+    database: workerd.database,
     runCron: workerd.runCron,
     operator: async (command) =>
       callOperator(

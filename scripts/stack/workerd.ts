@@ -24,6 +24,7 @@ export type Workerd = {
   operatorUrl: string;
   pid: () => number | null;
   database: () => ReturnType<Miniflare["getD1Database"]>;
+  archive: () => ReturnType<Miniflare["getR2Bucket"]>;
   /** Runs the Worker's scheduled handler once. */
   runCron: () => Promise<void>;
   /**
@@ -85,6 +86,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     operatorUrl: `http://127.0.0.1:${options.operatorPort}/${operatorToken}`,
     pid: () => watch.current()?.pid ?? null,
     database: () => miniflare.getD1Database("DB"),
+    archive: () => miniflare.getR2Bucket("ARCHIVE"),
     runCron: async () => {
       const worker = await miniflare.getWorker();
       const result = await worker.scheduled({ cron: "* * * * *" });
