@@ -128,7 +128,11 @@ export const ALERTS = {
   storage_filling: { urgency: "ticket", next: shows("storage"), closes: "itself" },
   storage_full: { urgency: "page", next: shows("storage"), closes: "itself", stops: "trading" },
   token_refuses: { urgency: "ticket", next: queued, closes: "itself" },
-  venue_paused: { urgency: "ticket", closes: "itself" },
+  venue_paused: {
+    urgency: "ticket",
+    close: (venue) => ["venue", "resume", venue],
+    closes: "itself",
+  },
   vault_paused: { urgency: "page", next: chainStatus, closes: "itself" },
   withdrawal_altered: {
     urgency: "page",
@@ -141,7 +145,12 @@ export const ALERTS = {
   withdrawal_dead_letter: { urgency: "ticket", closes: "review" },
   withdrawal_late: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
   withdrawal_parked: { urgency: "ticket", next: withdrawal, close: retry, closes: "review" },
-  withdrawals_paused: { urgency: "ticket", next: queued, closes: "itself" },
+  withdrawals_paused: {
+    urgency: "ticket",
+    next: queued,
+    close: shows("withdrawals", "resume"),
+    closes: "itself",
+  },
 } as const satisfies Record<string, Terms>;
 
 export type AlertKind = keyof typeof ALERTS;
