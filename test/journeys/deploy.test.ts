@@ -204,3 +204,25 @@ it(
   },
   PATIENCE_MS,
 );
+
+it(
+  "rolls back by the command that a failed smoke prints",
+  async () => {
+    const scene = await twoDeployments();
+    const account = { email: "smoke@test.example", password: "a password of the smoke" };
+    writeFileSync(join(scene.root, "users.json"), JSON.stringify([account, account]));
+    changeSettings(scene, { name: "acme-staging", domain: "rfq.invalid" });
+    const args = ["--env", "staging", "--users", "users.json"];
+    const smoke = await runScript(scene, {}, "smoke.ts", ...args);
+    expect(smoke.code).toBe(1);
+    const [, command = ""] = /npm run wrangler -- (.*)$/.exec(smoke.lines.at(-1) ?? "") ?? [];
+    const { workers } = scene.cloudflare.account;
+    const running = () =>
+      ["acme-staging", "acme-production"].map((name) => workers.get(name)?.deployed[0]);
+    expect(running()).toEqual(["two", "two"]);
+    const ran = await runScript(scene, {}, "wrangler.ts", ...command.split(" "));
+    expect(ran.code, ran.lines.join("\n")).toBe(0);
+    expect(running()).toEqual(["one", "two"]);
+  },
+  PATIENCE_MS,
+);
