@@ -129,15 +129,15 @@ function makeKey({ options = {} }: OperatorRequest): OperatorResponse {
   return { ok: true, result: createOperatorKey(name, deployment) };
 }
 
-/** The entrypoint cannot read files, so it receives the text of `market import --file`. */
-function withFile({ options }: OperatorRequest): void {
+/** The entrypoint cannot read files, so it receives the text of `--file`. */
+function withFile({ command, options }: OperatorRequest): void {
   const path = options?.["file"];
   if (options === undefined || path === undefined) return;
   try {
-    options["markets"] = readFileSync(path, "utf8");
+    options[command[0] === "market" ? "markets" : "records"] = readFileSync(path, "utf8");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--file: ${reason}`, commandOf(["market", "import"]));
+    throw new UsageError(`--file: ${reason}`, commandOf(command));
   }
   delete options["file"];
 }

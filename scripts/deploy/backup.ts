@@ -2,55 +2,73 @@
  * A copy outside the account: the database's export, and the archive's objects with their digests.
  * The list comes from the export, so the objects are those that this database needs.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
 import { decodeSeal } from "../../src/archive/seal-format.ts";
-import type { ReadObject } from "./read-object.ts";
+import type { CallObject } from "./objects.ts";
 import { type Run, wranglerOf } from "./wrangler.ts";
 
 type ArchiveObject = { readonly key: string; readonly sha256: string; readonly bytes: number };
 
 /** Objects on their way. Cloudflare's API takes 1 200 calls in five minutes. */
-const READERS = 8;
+const CALLERS = 8;
 
 /** Objects never change, so a repeated backup fetches only new ones. */
 export async function backup(given: {
   readonly wrangler: Run;
-  readonly readObject: ReadObject;
+  readonly callObject: CallObject;
   readonly out: string;
 }): Promise<{ objects: number; fetched: number }> {
-  const { readObject, out } = given;
+  const { callObject, out } = given;
   const wrangler = wranglerOf(given.wrangler);
   // Emails and hashes are in it, also if the directory exists and others may read that.
   process.umask(0o077);
   mkdirSync(out, { recursive: true });
   const path = join(out, "database.sql");
+  const began = new Date();
   await wrangler.must(["d1", "export", "DB", "--remote", "--output", `${path}.next`]);
   const objects = objectsOf(`${path}.next`);
+  // What was made later is in no export (records.ts).
+  utimesSync(`${path}.next`, began, began);
   renameSync(`${path}.next`, path);
   writeFileSync(join(out, "objects.json"), `${JSON.stringify(objects, null, 2)}\n`);
   let fetched = 0;
-  const due = objects.values();
-  const reader = async () => {
-    for (const { key, sha256 } of due) {
-      const file = join(out, "archive", key);
-      if (existsSync(file) && isSeal(readFileSync(file), sha256)) continue;
-      // oxlint-disable-next-line no-await-in-loop -- Each reader reads one at a time.
-      const bytes = await readObject(key);
-      if (!isSeal(bytes, sha256)) throw new Error(`${key} differs from its row in the database`);
-      mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(`${file}.next`, bytes);
-      renameSync(`${file}.next`, file);
-      fetched++;
-    }
-  };
-  await Promise.all(Array.from({ length: READERS }, reader));
+  await forEachObject(objects, async ({ key, sha256 }) => {
+    const file = join(out, "archive", key);
+    if (existsSync(file) && isSeal(readFileSync(file), sha256)) return;
+    const bytes = await callObject(key);
+    if (bytes === undefined || !isSeal(bytes, sha256))
+      throw new Error(`${key} differs from its row in the database`);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(`${file}.next`, bytes);
+    renameSync(`${file}.next`, file);
+    fetched++;
+  });
   return { objects: objects.length, fetched };
 }
 
+export async function forEachObject(
+  objects: readonly ArchiveObject[],
+  work: (object: ArchiveObject) => Promise<void>,
+): Promise<void> {
+  const due = objects.values();
+  const caller = async () => {
+    // oxlint-disable-next-line no-await-in-loop -- Each caller has one at a time.
+    for (const object of due) await work(object);
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+}
+
 /** Whether the service would read it. */
-function isSeal(bytes: Uint8Array, sha256: string): boolean {
+export function isSeal(bytes: Uint8Array, sha256: string): boolean {
   try {
     decodeSeal(bytes, sha256);
     return true;

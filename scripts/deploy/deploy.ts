@@ -32,7 +32,8 @@ type Step = (
   work: () => Promise<void>,
 ) => Promise<void>;
 
-export async function deploy(deployment: Deployment): Promise<void> {
+/** What `deploy` begins with: the settings, wrangler for them, and what the account lacks. */
+export async function prepare(deployment: Deployment) {
   const { env, root, plan, log } = deployment;
   const settings = readSettings(root, env);
   const template = wranglerConfig(root, env, settings);
@@ -51,6 +52,12 @@ export async function deploy(deployment: Deployment): Promise<void> {
     log(`done  ${name}`);
   };
   await makeResources(wrangler, step, template, settings);
+  return { settings, template, wrangler, step };
+}
+
+export async function deploy(deployment: Deployment): Promise<void> {
+  const { root, plan, log } = deployment;
+  const { settings, template, wrangler, step } = await prepare(deployment);
   await step("migrations", never, async () => {
     await applyMigrations(wrangler);
     const differing = await differences(wrangler);
@@ -70,7 +77,7 @@ function reasonOf(output: string): string {
   return /\[ERROR\] (.*)/.exec(output)?.[1] ?? output;
 }
 
-const secretsPath = ({ root, env }: Deployment) => join(root, `.secrets.${env}.json`);
+export const secretsPath = ({ root, env }: Deployment) => join(root, `.secrets.${env}.json`);
 
 const never = async () => false;
 

@@ -43,6 +43,35 @@ export async function* listRecords<Stored>(
   } while (after !== null);
 }
 
+export type RecordsAsked = {
+  /** Unix milliseconds. */
+  readonly since: number;
+  readonly after: string;
+  readonly limit: number;
+};
+
+/** A page of the records made since an instant. `next`: where the next one begins. */
+export async function recordsSince<Stored extends { readonly createdAt: number }>(
+  storage: DurableObjectStorage,
+  prefix: string,
+  { since, after, limit }: RecordsAsked,
+): Promise<{ records: Stored[]; next: string | null }> {
+  const found = await storage.list<Stored>({ prefix, limit, ...(after && { startAfter: after }) });
+  return {
+    records: [...found.values()].filter(({ createdAt }) => createdAt >= since),
+    next: found.size < limit ? null : ([...found.keys()].at(-1) ?? null),
+  };
+}
+
+/** Durable Object storage accepts this many at once, too. */
+export async function putRecords<Stored>(
+  storage: DurableObjectStorage,
+  records: readonly (readonly [key: string, Stored])[],
+): Promise<void> {
+  for (const chunk of inChunks(records, KEYS_PER_CALL))
+    await storage.put(Object.fromEntries(chunk));
+}
+
 function readPage<Stored>(storage: DurableObjectStorage, prefix: string, after: string | null) {
   const place = after === null ? {} : { startAfter: after };
   return storage.list<Stored>({ prefix, limit: PAGE, ...place });

@@ -10,6 +10,7 @@ import type { OperatorCommand, OperatorContext } from "./context.ts";
 import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
 import { fees, holdings, liabilities } from "./house.ts";
+import * as records from "./records.ts";
 import { rescue } from "./rescue.ts";
 import { restore } from "./restore.ts";
 import { storage } from "./show-storage.ts";
@@ -69,6 +70,8 @@ export const COMMANDS = {
   "alerts list": ["reads", alerts.list],
   "alerts close": ["changes", alerts.close],
   "alerts test": ["changes", alerts.test],
+  "records list": ["reads", records.list],
+  "records put": ["changes", records.put],
   restore: ["by two", restore],
   reconcile: ["changes", chains.reconcileAll],
   "journal verify": ["reads", journal.verify],

@@ -64,6 +64,8 @@ export const OPTIONS: Readonly<Record<CommandName, string>> = {
   "alerts list": `kind all since ${PAGE}`,
   "alerts close": "kind subject reason",
   "alerts test": "",
+  "records list": `since ${PAGE}`,
+  "records put": "records",
   restore: "yes accept-payment as reason",
   reconcile: "resolve continue",
   "journal verify": "part from most after",

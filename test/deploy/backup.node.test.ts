@@ -4,20 +4,16 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import { objectsOf } from "../../scripts/deploy/backup.ts";
-import { migratedDatabase } from "../../scripts/migrations/files.ts";
+import { completed, writeSecrets } from "../../scripts/deploy/secrets.ts";
+import { readSettings, wranglerConfig } from "../../scripts/deploy/settings.ts";
+import { migrationFiles, readMigration, RECORD } from "../../scripts/migrations/files.ts";
 import { encodeSeal } from "../../src/archive/seal-format.ts";
 import { keyOf } from "../../src/archive/seal-store.ts";
 import { slices } from "../archive/journal-model.ts";
-import { changeSettings, newScene, runScript } from "./scene.ts";
+import { changeSettings, newScene, runScript, secretsPath } from "./scene.ts";
 
 /** Each start of wrangler takes seconds. */
 const PATIENCE_MS = 600_000;
-/** Its triggers are not needed for what an export contains. */
-const SEALS = String(
-  migratedDatabase().prepare("SELECT sql FROM sqlite_schema WHERE name = 'journal_seals'").get()?.[
-    "sql"
-  ],
-);
 
 /** An account with a database and an archive of seals, as the sealer makes them. */
 async function sealedScene() {
@@ -25,7 +21,17 @@ async function sealedScene() {
   const { account } = scene.cloudflare;
   changeSettings(scene, { account_id: account.id });
   const db = account.addDatabase("acme-staging");
-  db.exec(`${SEALS}; CREATE TABLE balances (amount INTEGER)`);
+  const names = migrationFiles().map(
+    (name) => `INSERT INTO d1_migrations (name) VALUES ('${name}');`,
+  );
+  db.exec([RECORD, ";", ...migrationFiles().map(readMigration), ...names].join("\n"));
+  // The sealer's batch, of which these are only some rows.
+  const guards = db
+    .prepare(
+      "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'journal_seals'",
+    )
+    .all();
+  for (const { name } of guards) db.exec(`DROP TRIGGER ${String(name)}`);
   account.buckets.set("acme-staging-archive", { location: "weur", rules: [] });
   const insert = db.prepare(
     `INSERT INTO journal_seals (number, epoch, after_transfer, up_to_transfer, after_group,
@@ -40,6 +46,8 @@ async function sealedScene() {
     stored.set(keyOf(id), bytes);
     account.objects.set(`acme-staging-archive/${keyOf(id)}`, Buffer.from(bytes));
   }
+  for (const { sql } of guards) db.exec(String(sql));
+  db.exec("INSERT INTO commit_groups VALUES (1, x'00', 1, 0)");
   return { ...scene, db, stored, out: join(scene.root, "backup") };
 }
 
@@ -72,11 +80,55 @@ it(
     expect(existsSync(join(out, "archive/journal/1/2"))).toBe(false);
 
     const last = readFileSync(join(out, "database.sql"), "utf8");
-    db.exec("INSERT INTO balances VALUES (9007199254740993)");
+    db.exec("INSERT INTO login_attempts VALUES (x'00', x'00', 'v4:0', 9007199254740993, 0)");
     const rounded = await backup();
     expect(rounded).toMatchObject({ code: 1 });
-    expect(rounded.lines.join("\n")).toContain("balances.amount has an integer above 2^53");
+    expect(rounded.lines.join("\n")).toContain("login_attempts.at has an integer above 2^53");
     expect(readFileSync(join(out, "database.sql"), "utf8")).toBe(last);
+    expect(cloudflare.unknown).toEqual([]);
+  },
+  PATIENCE_MS,
+);
+
+it(
+  "fills an empty account, and ends where the fake runs no Worker",
+  async () => {
+    const scene = await sealedScene();
+    const { cloudflare, db, out, root } = scene;
+    const { account } = cloudflare;
+    const ran = (script: string, ...args: string[]) => runScript(scene, {}, script, ...args);
+    const where = ["--env", "staging"];
+    expect(await ran("backup.ts", ...where, "--out", out)).toMatchObject({ code: 0 });
+    const objects = new Map(account.objects);
+    for (const one of ["databases", "queues", "buckets", "objects", "workers"] as const)
+      account[one].clear();
+    const restore = () => ran("restore-account.ts", ...where, "--from", out);
+    const without = await restore();
+    expect(without.lines.join("\n")).toContain("from your secret store there");
+    expect(account.databases.size).toBe(0);
+
+    const settings = readSettings(root, "staging");
+    const { secrets } = wranglerConfig(root, "staging", settings);
+    writeSecrets(secretsPath(scene), completed(secrets.required, {}, settings));
+    const ended = await restore();
+    const text = ended.lines.join("\n");
+    expect(ended.code).not.toBe(0);
+    for (const line of [
+      "done  database from the backup",
+      "done  30 objects",
+      "done  Worker acme-staging",
+    ])
+      expect(text).toContain(line);
+    expect(account.objects).toEqual(objects);
+    const schema = "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name";
+    const count = "SELECT count(*) AS n FROM journal_seals";
+    for (const query of [schema, count])
+      expect(account.db("acme-staging").prepare(query).all()).toEqual(db.prepare(query).all());
+    expect(account.previews).toContain("acme-staging Operator");
+    // Repeated, it changes nothing.
+    const again = await restore();
+    expect(again.lines).toContain("kept  database from the backup");
+    expect(account.objects).toEqual(objects);
     expect(cloudflare.unknown).toEqual([]);
   },
   PATIENCE_MS,

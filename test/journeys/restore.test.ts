@@ -2,10 +2,12 @@
  * Puts an older database back while the chain keeps its blocks. Nothing is paid again, and
  * `restore` completes the ledger before the payer continues.
  */
-import { cpSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { type Address, createPublicClient, http } from "viem";
+import { completeRestore, copyRecords, readRecords } from "../../scripts/deploy/records.ts";
 import type { Client } from "../../packages/client/src/index.ts";
 import {
   fund,
@@ -192,4 +194,71 @@ it("an older database pays nothing twice, and `restore` completes its ledger", a
     ok: true,
     chains: { local: { rebuilt: 0, addresses: { rewritten: 0 } } },
   });
+});
+
+type Owed = { owed_to_users: string; issued: string }[];
+
+it("an account that was lost is restored from a backup and the records made since", async () => {
+  const out = mkdtempSync(join(tmpdir(), "account-"));
+  onTestFinished(() => rmSync(out, { recursive: true, force: true }));
+  const traders = await beforeBackup();
+  const { ann, bob, withdrawer } = traders;
+  const backup = join(out, "d1");
+  await stack.runCron();
+  // The head that the backup's log still has.
+  const taken = join(out, "database.sql");
+  writeFileSync(taken, "");
+  await copyRecords(stack.operator, out);
+  await stack.restartWorker({}, () => {
+    utimesSync(taken, new Date(), new Date());
+    cpSync(databaseDir(), backup, { recursive: true });
+  });
+  const { lost, lostAddress } = await afterBackup(traders);
+  await stack.runCron();
+  await copyRecords(stack.operator, out);
+  const before = {
+    ann: await ann.client.custody.usdcBalance(),
+    bob: await bob.client.custody.usdcBalance(),
+    owed: await operator<Owed>(stack, "liabilities"),
+    paid: await paidIds(),
+  };
+
+  const state = join(stack.dir, "state", "v3");
+  await stack.restartWorker({}, () => {
+    for (const one of ["do", "r2"]) rmSync(join(state, one), { recursive: true });
+    const database = databaseDir();
+    rmSync(database, { recursive: true });
+    cpSync(backup, database, { recursive: true });
+  });
+  await stack.runCron();
+  const lines: string[] = [];
+  const log = (line: string) => void lines.push(line);
+  await completeRestore(stack.operator, readRecords(out), { log, pollMs: 200 });
+  expect(lines).toContain("done  restore: 2 withdrawals");
+  expect(await ann.client.custody.usdcBalance()).toEqual(before.ann);
+  expect(await bob.client.custody.usdcBalance()).toEqual(before.bob);
+  expect((await bob.client.custody.depositAddresses()).map(({ address }) => address)).toContain(
+    lostAddress,
+  );
+  expect(await operator(stack, "user show", { "user-id": lost.userId })).toMatchObject({
+    email: `${lost.userId}@lost.invalid`,
+    balances: [{ balance: "0xc350" }],
+  });
+  expect(await operator<Owed>(stack, "liabilities")).toEqual(before.owed);
+  // All of it was moved today, unless midnight has passed.
+  const today = new Date(Date.now() - 3_600_000).toISOString().slice(0, 10);
+  for (const { owed_to_users, issued } of await operator<Owed>(stack, "liabilities", { at: today }))
+    expect([owed_to_users, issued]).toEqual(["0x0", "0x0"]);
+  for (const row of await operator<{ holdings: string; issued: string }[]>(stack, "holdings"))
+    expect(BigInt(row.holdings)).toBeGreaterThanOrEqual(BigInt(row.issued));
+  expect(await operator(stack, "audit verify", { "known-restores": "3" })).toMatchObject({
+    ok: true,
+    verdict: "lost_in_restore",
+    discrepancies: [],
+  });
+  await settle(withdrawer, `next-${ann.userId}`, 10_000n);
+  expect(await paidIds()).toEqual([
+    ...before.paid,
+    stack.paymentId(ann.userId, `next-${ann.userId}`),
+  ]);
 });

@@ -79,8 +79,8 @@ it("a database is restored from its backup alone", async () => {
     const script = clone.wrangler(...args.map((word) => (word === "--remote" ? "--local" : word)));
     return { code: await script.exited, stdout: script.output(), stderr: "" };
   };
-  const readObject = () => Promise.reject(new Error("nothing was sealed in a minute"));
-  await backup({ wrangler: run, readObject, out });
+  const callObject = () => Promise.reject(new Error("nothing was sealed in a minute"));
+  await backup({ wrangler: run, callObject, out });
   rmSync(join(clone.dir, ".wrangler"), { recursive: true });
   const restore = ["d1", "execute", "DB", "--remote", "--file", join(out, "database.sql")];
   const restored = await run(restore);

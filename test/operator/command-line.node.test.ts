@@ -24,8 +24,13 @@ function usageErrorOf(line: string): UsageError {
 }
 
 /** Options of calls that the tool makes itself, and of its flags that it keeps. */
-const OF_TOOL = ["password", "sha256", "markets", "part", "after", "most", "continue"];
-const KEPT = new Set(["withdrawals rescue --send", "market import --file", "approve --yes"]);
+const OF_TOOL = ["password", "sha256", "markets", "records", "part", "after", "most", "continue"];
+const KEPT = new Set([
+  "withdrawals rescue --send",
+  "market import --file",
+  "records put --file",
+  "approve --yes",
+]);
 
 it.each(COMMANDS.filter(({ words }) => words.join(" ") in OPTIONS))(
   "the Worker knows the options of $words",

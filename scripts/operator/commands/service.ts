@@ -4,6 +4,14 @@ import { flag, ID, LIMIT, needed, OF_USER, PAGE, SINCE, type Some } from "./comm
 const PROPOSAL_ID = { ...ID, help: "id of the proposal, of `approvals list --wide`" };
 
 export const SERVICE_COMMANDS = {
+  "records list": {
+    flags: [SINCE, ...PAGE],
+    help: "list recovery records of withdrawals and addresses, and heads of the audit log",
+  },
+  "records put": {
+    flags: [needed("file <path>", "JSON list of up to 500 rows of `records list`")],
+    help: "give the rows to an account that was made anew, for `restore`",
+  },
   restore: {
     flags: [
       flag("yes", "restore although neither a payer nor a chain is halted"),

@@ -2,7 +2,7 @@
 import { FailureAlert } from "../../platform/failure-alert.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { activePollMs, type ChainContext, ChainObject } from "../chain-object.ts";
-import { pruneRecords } from "../recovery-records.ts";
+import { pruneRecords, putRecords, type RecordsAsked, recordsSince } from "../recovery-records.ts";
 import { pastRetention, type WithdrawalRecord } from "./withdrawal-record.ts";
 import type { PayerLevels } from "./payer-context.ts";
 import { payRound } from "./pay-round.ts";
@@ -42,10 +42,19 @@ export class Payer extends ChainObject {
     return restorePayments(this.contextNamed(name), recordsOf, after);
   }
 
-  /** Saves to the object's own storage, which a restore of the database leaves as it is. */
-  async #saveRecords(records: readonly WithdrawalRecord[]): Promise<void> {
-    await this.ctx.storage.put(
-      Object.fromEntries(records.map((record) => [RECORDS + record.paymentId, record])),
+  /** A page of the recovery records, for a copy outside the account. */
+  async records(asked: RecordsAsked) {
+    return recordsSince<WithdrawalRecord>(this.ctx.storage, RECORDS, asked);
+  }
+
+  /**
+   * Saves to the object's own storage, which a restore of the database leaves as it is. `restore`
+   * believes no record whose payment id is not its own.
+   */
+  async putRecords(records: readonly WithdrawalRecord[]): Promise<void> {
+    await putRecords(
+      this.ctx.storage,
+      records.map((record) => [RECORDS + record.paymentId, record] as const),
     );
   }
 
@@ -56,7 +65,7 @@ export class Payer extends ChainObject {
     const { status } = await payRound({
       ...base,
       token: this.#token,
-      saveRecords: (records) => this.#saveRecords(records),
+      saveRecords: (records) => this.putRecords(records),
       levels: this.#levels,
     });
     await this.ctx.storage.put(LEVELS, this.#levels);

@@ -1,6 +1,13 @@
 /** The watcher of one chain: an alarm loop of `watchChain`, and recovery records of addresses. */
 import { type ChainContext, ChainObject } from "../chain-object.ts";
-import { listRecords, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
+import {
+  listRecords,
+  pruneRecords,
+  putRecords,
+  type RecordsAsked,
+  recordsSince,
+  RETENTION_MS,
+} from "../recovery-records.ts";
 import {
   type AddressRecord,
   blockBefore,
@@ -42,6 +49,19 @@ export class ChainWatcher extends ChainObject {
   async saveAddressRecord(record: Omit<AddressRecord, "createdAt">): Promise<void> {
     const stored: AddressRecord = { ...record, createdAt: Date.now() };
     await this.ctx.storage.put(RECORDS + record.address, stored);
+  }
+
+  /** A page of the recovery records, for a copy outside the account. */
+  async records(asked: RecordsAsked) {
+    return recordsSince<AddressRecord>(this.ctx.storage, RECORDS, asked);
+  }
+
+  /** Takes records of such a copy. Their addresses were derived again. */
+  async putRecords(records: readonly AddressRecord[]): Promise<void> {
+    await putRecords(
+      this.ctx.storage,
+      records.map((record) => [RECORDS + record.address, record] as const),
+    );
   }
 
   /** Carries out the operator's `restore`: restores lost addresses and credits their deposits. */
