@@ -3,9 +3,8 @@
  * a new key, as real ones do.
  */
 import type { Actor } from "../../src/platform/actor.ts";
-import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
-import { prepare } from "../../src/platform/sql.ts";
+import { all } from "../../src/platform/sql.ts";
 import { Dice } from "../stack/dice.ts";
 import { codeOf } from "./calls.ts";
 import { type Credential, insertKey, keyOf, type Person } from "./people.ts";
@@ -115,10 +114,8 @@ export class Credentials {
     const { env, time } = this.#scene;
     const { userId } = person;
     const key = keyOf(person);
-    const statements = insertKey(config(env), { userId, apiKeyId: key.apiKeyId, now: time.now });
     try {
-      // Together, because the reconciliation compares the key with its audit event.
-      await env.DB.batch(statements.map((statement) => prepare(env.DB, statement)));
+      await all(env.DB, insertKey({ userId, apiKeyId: key.apiKeyId, now: time.now }));
     } catch {
       await time.sleep(KEY_RETRY_MS);
       return this.newKey(person);

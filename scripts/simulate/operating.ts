@@ -99,7 +99,7 @@ export class Operating {
     const { env } = this.#scene;
     const { actor } = session;
     await this.#scene.credentials.call("end_sessions", actor, () =>
-      endSessions(env.DB, config(env), { actor, revokeKeys: false, ip: undefined }),
+      endSessions(env.DB, { actor, revokeKeys: false, ip: undefined }),
     );
     this.#scene.credentials.login(person);
   }

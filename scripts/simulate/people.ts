@@ -1,8 +1,4 @@
 /** The users, their credentials, and the commands that they have sent. */
-import { auditRow } from "../../src/audit/audit.ts";
-import type { MacKeys } from "../../src/audit/event-mac.ts";
-import { DEFAULT_POLICY, policyView } from "../../src/auth/policy.ts";
-import { detailsOf, type KeyRights } from "../../src/audit/event-details.ts";
 import type { Actor, SessionActor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -134,50 +130,33 @@ export const insertUser = ({ userId, email }: Person, now: number) =>
   sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
     VALUES (${uuid(userId)}, ${email}, '', 0, ${now})`;
 
-/** Of the audit events below, which sessions caused. */
-const BY_SESSION = { actor: "session", apiKeyId: null, ip: null } as const;
+export const insertKey = ({
+  userId,
+  apiKeyId,
+  now,
+}: {
+  userId: string;
+  apiKeyId: string;
+  now: number;
+}) =>
+  sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+      allowed_ips, require_idempotency, minted_by, active_from, created_at)
+    VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', 'read,trade,withdraw', '', 'k1', NULL,
+      0, 'session', ${now}, ${now})`;
 
-/** The key and its audit event, with which the reconciliation compares it. */
-export const insertKey = (
-  keys: MacKeys,
-  { userId, apiKeyId, now }: { userId: string; apiKeyId: string; now: number },
-) => {
-  const rights: KeyRights = {
-    scopes: "read,trade,withdraw",
-    limits: null,
-    requireIdempotency: 0,
-    allowedIps: null,
-    activeFrom: now,
-    expiresAt: null,
-    mintedBy: "session",
-  };
-  const kind = "api_key_created";
-  const event = { ...BY_SESSION, kind, userId, details: detailsOf(keys, kind, rights) } as const;
-  return [
-    sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
-        allowed_ips, require_idempotency, minted_by, active_from, created_at)
-      VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', ${rights.scopes}, '', 'k1', NULL,
-        0, ${rights.mintedBy}, ${now}, ${now})`,
-    auditRow({ ...event, subjectId: apiKeyId }, sql`${now}`, sql`1`),
-  ];
-};
-
-/** A policy under which withdrawals wait for approval, with its audit event. */
-export const insertPolicy = (
-  keys: MacKeys,
-  { userId, approvalAbove, now }: { userId: string; approvalAbove: bigint; now: number },
-) => {
-  const policy = { ...DEFAULT_POLICY, withdraw_approval_above: approvalAbove };
-  const changes = [{ afterMs: 0, policy: policyView(policy) }];
-  const kind = "policy_changed";
-  const event = { ...BY_SESSION, kind, userId, details: detailsOf(keys, kind, changes) } as const;
-  return [
-    sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
-        withdraw_listed_only, withdraw_approval_above)
-      VALUES (${uuid(userId)}, ${now}, 1, 1, 0, ${Number(approvalAbove)})`,
-    auditRow({ ...event, subjectId: userId }, sql`${now}`, sql`1`),
-  ];
-};
+/** A policy under which withdrawals wait for approval. */
+export const insertPolicy = ({
+  userId,
+  approvalAbove,
+  now,
+}: {
+  userId: string;
+  approvalAbove: bigint;
+  now: number;
+}) =>
+  sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
+      withdraw_listed_only, withdraw_approval_above)
+    VALUES (${uuid(userId)}, ${now}, 1, 1, 0, ${Number(approvalAbove)})`;
 
 export function sessionOf({ credentials }: Person) {
   const session = credentials.find(({ actor }) => actor.credential.kind === "session");

@@ -1,5 +1,4 @@
 /** The users of a seed, with their credentials, funds and deposit addresses. */
-import { config } from "../../src/platform/config.ts";
 import { all } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { credit } from "../stack/credit.ts";
@@ -34,12 +33,10 @@ export async function setUp(scene: Scene, custody: Custody): Promise<void> {
     credentials.login(person);
     await credentials.newKey(person);
     if (index < WITH_APPROVALS)
-      for (const statement of insertPolicy(config(env), {
-        userId: person.userId,
-        approvalAbove: APPROVAL_ABOVE,
-        now: time.now,
-      }))
-        await all(env.DB, statement);
+      await all(
+        env.DB,
+        insertPolicy({ userId: person.userId, approvalAbove: APPROVAL_ABOVE, now: time.now }),
+      );
     const amount = index === USERS - 1 ? FEW_FUNDS : FUNDS;
     for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)]) {
       totals.set(asset, (totals.get(asset) ?? 0n) + amount);

@@ -31,7 +31,7 @@ import { commitOrThrow, type Group, newGroup, RolledBack } from "../platform/com
 import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
 import { eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
-import { type Details, detailsOf, REVOCATION_DETAILS, type Stored } from "./event-details.ts";
+import { type Details, detailsOf, type Stored } from "./event-details.ts";
 import {
   type AuditKind,
   type DetailedKind,
@@ -97,7 +97,7 @@ export function recordBy<Of extends AuditRecord["kind"]>(
   return { kind, actor, userId, apiKeyId: null, ip, subjectId };
 }
 
-/** The record with what it says that a right was changed to. */
+/** The record with what it orders or states. */
 export function detailed<Of extends DetailedKind>(
   keys: MacKeys,
   record: Common & { readonly kind: Of },
@@ -109,7 +109,7 @@ export function detailed<Of extends DetailedKind>(
 /** Inserts an audit row if `when` is true. Returns one row if it did. */
 export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = uuidv7()): Sql {
   const { kind, details: given } = record;
-  const details = given?.json ?? (kind === "api_key_revoked" ? REVOCATION_DETAILS : null);
+  const details = given?.json ?? null;
   const mac = given === undefined ? null : eventMac(given.keys, { ...record, id, details });
   return sql`INSERT INTO audit_events
       (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, mac, at)
@@ -125,10 +125,9 @@ export function auditRows(
   at: Expr,
   source: Sql,
 ): Sql {
-  const details = kind === "api_key_revoked" ? REVOCATION_DETAILS : null;
   return sql`INSERT INTO audit_events
-      (audit_event_id, kind, actor, user_id, ip, subject_id, details, at)
-    SELECT ${uuidv7Sql(at)}, ${kind}, ${actor}, s.user_id, ${ip}, s.subject_id, ${details}, ${at}
+      (audit_event_id, kind, actor, user_id, ip, subject_id, at)
+    SELECT ${uuidv7Sql(at)}, ${kind}, ${actor}, s.user_id, ${ip}, s.subject_id, ${at}
     FROM (${source}) s`;
 }
 

@@ -1,50 +1,12 @@
 /** What an event stores in `details`. Its MAC (event-mac.ts) and the signed chain cover it. */
 import { createHash } from "node:crypto";
-import { type DetailedKind, isMarked } from "./event-kinds.ts";
-import type { EventContent, MacKeys } from "./event-mac.ts";
-
-/** What decides what a key may do, as its row stores it: text that SQL also reads. */
-export type KeyRights = {
-  readonly scopes: string;
-  readonly limits: string | null;
-  readonly requireIdempotency: number;
-  readonly allowedIps: string | null;
-  readonly activeFrom: number | null;
-  readonly expiresAt: number | null;
-  readonly mintedBy: "session" | "operator";
-};
-/** A policy on the wire. Null: no limit. */
-export type PolicyView = {
-  sessions_trade: boolean;
-  max_trade_usdc_per_day: string | null;
-  withdraw_max_usdc_per_day: string | null;
-  withdraw_listed_only: boolean;
-  withdraw_approval_above: string | null;
-};
-/** One of the policies that a change leaves: it applies `afterMs` after the event. */
-type PolicyFrom = { readonly afterMs: number; readonly policy: PolicyView };
+import type { DetailedKind } from "./event-kinds.ts";
+import type { MacKeys } from "./event-mac.ts";
 
 /** What `details` of an event stores. Of the other kinds with details the kind says it all. */
 type Contents = {
-  readonly user_created: { passwordSha256: string };
-  readonly password_changed: { passwordSha256: string };
-  readonly password_set: { passwordSha256: string };
   readonly email_change_requested: EmailChange;
   readonly email_changed: { from: string; to: string };
-  /** A hold began. Before this kind, `password_set` and `totp_reset` stored `holdMs`. */
-  readonly security_hold: { holdMs: number };
-  readonly totp_enabled: { codes: readonly string[] };
-  /** `since` is when the present secret began to count, `codes` are of both. */
-  readonly totp_replacement_requested: {
-    codes: readonly string[];
-    since: number;
-    afterMs: number;
-  };
-  readonly totp_removal_requested: { afterMs: number };
-  readonly policy_changed: readonly PolicyFrom[];
-  readonly api_key_created: KeyRights;
-  readonly api_key_approved: { activeFrom: number };
-  readonly withdrawal_address_created: { chain: string; address: string; afterMs: number };
   /** An operator approved or rejected the proposal. */
   readonly proposal_decided: { status: "approved" | "rejected" };
   /** The journal up to the seal whose number is the subject. */
@@ -92,23 +54,7 @@ export function detailsOf<Of extends DetailedKind>(
   return { json: JSON.stringify(stored), keys };
 }
 
-/**
- * `details` of a revocation. It has no MAC, because SQL composes those of many keys at once. A
- * forged one hides nothing: it only makes a key differ that is not revoked.
- */
-export const REVOCATION_DETAILS = "{}";
-
-/** Whether an event must have a MAC. SQL can leave the details out, too. */
-export function needsMac({ kind, details }: Pick<EventContent, "kind" | "details">): boolean {
-  return kind !== "api_key_revoked" && (details !== null || isMarked(kind, "details"));
-}
-
 /** The hash of a stored password hash. It shows that a hash was replaced, and reveals nothing. */
 export function passwordSha256(passwordHash: string): string {
   return createHash("sha256").update(passwordHash).digest("hex");
-}
-
-/** The part of a recovery code's stored hash that the event names. */
-export function codeMark(hash: string): string {
-  return hash.toLowerCase().replace(/^0x/, "").slice(0, 16);
 }

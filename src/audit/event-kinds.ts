@@ -3,7 +3,8 @@
 /**
  * `user`: users cause it, `operator`: only operators do. `step-up`: the change takes step-up.
  * `notice`: the user receives it as `account.notice` on the stream of their account, because it
- * changes who may act. `details`: its events state what they changed, with a MAC.
+ * changes who may act. `details`: its events state what was ordered or done, with a MAC, because
+ * the service itself acts on them.
  */
 type Mark = "user" | "operator" | "step-up" | "notice" | "details";
 
@@ -12,40 +13,40 @@ const KINDS = {
   login_failed: ["user"],
   login_new_network: ["user", "notice"],
   api_key_new_network: ["user", "notice"],
-  sessions_ended: ["user", "details"],
-  api_key_created: ["user", "notice", "details"],
+  sessions_ended: ["user"],
+  api_key_created: ["user", "notice"],
   api_key_revoked: ["user", "notice"],
-  api_key_approved: ["user", "notice", "details"],
+  api_key_approved: ["user", "notice"],
   api_key_expiring: ["user", "notice", "details"],
   deposit_address_created: ["user"],
   withdrawal_queued: ["user"],
   withdrawal_cancelled: ["user"],
-  account_frozen: ["user", "notice", "details"],
-  account_unfrozen: ["user", "notice", "details"],
-  password_changed: ["user", "step-up", "notice", "details"],
-  policy_changed: ["user", "step-up", "notice", "details"],
-  withdrawal_address_created: ["user", "step-up", "notice", "details"],
-  withdrawal_address_removed: ["user", "notice", "details"],
+  account_frozen: ["user", "notice"],
+  account_unfrozen: ["user", "notice"],
+  password_changed: ["user", "step-up", "notice"],
+  policy_changed: ["user", "step-up", "notice"],
+  withdrawal_address_created: ["user", "step-up", "notice"],
+  withdrawal_address_removed: ["user", "notice"],
   withdrawal_approved: ["user"],
   totp_requested: ["user", "step-up"],
-  totp_enabled: ["user", "notice", "details"],
-  totp_replacement_requested: ["user", "notice", "details"],
-  totp_removal_requested: ["user", "step-up", "notice", "details"],
-  totp_removal_cancelled: ["user", "notice", "details"],
+  totp_enabled: ["user", "notice"],
+  totp_replacement_requested: ["user", "notice"],
+  totp_removal_requested: ["user", "step-up", "notice"],
+  totp_removal_cancelled: ["user", "notice"],
   recovery_code_used: ["user", "notice"],
-  security_hold: ["user", "details"],
+  security_hold: ["user"],
   protection_changed: ["user", "notice"],
   protection_reset: ["user", "notice"],
-  email_change_cancelled: ["user", "notice", "details"],
+  email_change_cancelled: ["user", "notice"],
   webhook_created: ["user", "step-up", "notice"],
   webhook_removed: ["user", "notice"],
   webhook_secret_rotated: ["user", "step-up", "notice"],
   webhook_disabled: ["user", "notice"],
-  user_created: ["operator", "details"],
-  password_set: ["operator", "notice", "details"],
+  user_created: ["operator"],
+  password_set: ["operator", "notice"],
   email_change_requested: ["operator", "notice", "details"],
   email_changed: ["operator", "notice", "details"],
-  totp_reset: ["operator", "notice", "details"],
+  totp_reset: ["operator", "notice"],
   keys_rewrapped: ["operator"],
   venue_paused: ["operator"],
   venue_resumed: ["operator"],
@@ -92,12 +93,9 @@ export function kindsWith(mark: Mark): string[] {
   return kinds.filter(([, marks]) => marks.includes(mark)).map(([kind]) => kind);
 }
 
-const MARKED = {
-  notice: new Set(kindsWith("notice")),
-  details: new Set(kindsWith("details")),
-};
+const NOTICES = new Set(kindsWith("notice"));
 
-/** Whether a kind of event, which may be of other code, has a mark. */
-export function isMarked(kind: string, mark: keyof typeof MARKED): boolean {
-  return MARKED[mark].has(kind);
+/** Whether users receive a kind of event, which may be of other code, as a notice. */
+export function isNotice(kind: string): boolean {
+  return NOTICES.has(kind);
 }

@@ -119,12 +119,12 @@ function registerFreezeRoutes(app: Api): void {
       frozen_by: described(z.literal("self"), "Who froze the account"),
     }),
     problems: ["scope_missing"],
-    handler: async ({ api, env, db, settings, actor, clientIp }) => {
+    handler: async ({ api, env, db, actor, clientIp }) => {
       const { scopes, credential } = actor;
       if (credential.kind === "api_key" && !scopes.some((scope) => scope !== "read"))
         throw scopeMissing("trade", scopes);
       await api.freezeAccount(env, actor.userId, async (alongside) => {
-        await freezeOwnAccount(db, settings, { actor, clientIp }, alongside);
+        await freezeOwnAccount(db, { actor, clientIp }, alongside);
         return true;
       });
       return { user_id: actor.userId, frozen_by: "self" } as const;
@@ -268,8 +268,8 @@ function registerTotpRemovalRoutes(app: Api): void {
     description: "Use it if you did not order the change. Without one it has no effect.",
     body: z.strictObject({}),
     response: Totp,
-    handler: async ({ db, settings, actor, clientIp, waitUntil }) => {
-      await cancelTotpRemoval(db, settings, { actor, clientIp });
+    handler: async ({ db, actor, clientIp, waitUntil }) => {
+      await cancelTotpRemoval(db, { actor, clientIp });
       return shownTotp(db, actor.userId, waitUntil);
     },
   });

@@ -5,7 +5,7 @@
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, expr, first, readUuid, scalar, select, sql, uuid } from "../platform/sql.ts";
-import { commitAudited, detailed, recordBy } from "../audit/audit.ts";
+import { commitAudited, recordBy } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKey, sealKey } from "./key-seal.ts";
 
@@ -52,7 +52,7 @@ export async function approveApiKey(
   const about = { userId, subjectId: apiKeyId };
   const record = recordBy(`operator:${operator}`, "api_key_approved", about);
   const applied = await commitAudited(db, {
-    record: detailed(settings, record, { activeFrom }),
+    record: record,
     when: ({ at }) => sql`EXISTS (SELECT 1 FROM api_keys k WHERE ${same} AND ${waits(at)})`,
     statements: ({ at }, written) => [
       sql`UPDATE api_keys AS k SET secret_sealed = ${box.sealed},

@@ -32,7 +32,6 @@ import {
 import { isGenuine, isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { holdMsOf } from "./hold.ts";
 import { type EmailChange, passwordSha256 } from "../audit/event-details.ts";
-import { CANCEL_KINDS } from "./rights.ts";
 import { normalizeEmail } from "./user.ts";
 
 export type NewEmail = {
@@ -123,6 +122,15 @@ export async function dueEmailChanges(db: D1Database, keys: MacKeys): Promise<Du
   });
 }
 
+/** Kinds of events that `cancelWaiting` goes with. They cancel a row that SQL put back, too. */
+const CANCEL_KINDS = [
+  "account_frozen",
+  "password_set",
+  "totp_reset",
+  "security_hold",
+  "totp_replacement_requested",
+];
+
 /** Guard condition: the change waits, its instant has passed, and no event has cancelled it. */
 export function mayApply(
   { userId, eventId, activeFrom, from, to }: DueEmailChange,
@@ -133,9 +141,8 @@ export function mayApply(
     AND EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND email = ${from})
     AND EXISTS (SELECT 1 FROM email_changes c JOIN audit_events a USING (audit_event_id)
       WHERE c.user_id = ${uuid(userId)} AND c.audit_event_id = ${uuid(eventId)}
-        AND NOT EXISTS (SELECT 1 FROM audit_events e INDEXED BY audit_events_rights
-          WHERE e.subject_id = ${userId} AND e.kind IN (${kinds})
-            AND e.details IS NOT NULL AND e.audit_seq > a.audit_seq))
+        AND NOT EXISTS (SELECT 1 FROM audit_events e INDEXED BY audit_events_user
+          WHERE e.user_id = c.user_id AND e.audit_seq > a.audit_seq AND e.kind IN (${kinds})))
     AND NOT ${emailTaken(to, userId)}`;
 }
 
@@ -162,7 +169,7 @@ export async function cancelEmailChange(
   const userId = readUuid(user);
   const record = recordBy("unknown", "email_change_cancelled", { userId, ip: clientIp });
   const applied = await commitAudited(db, {
-    record: detailed(settings, record, {}),
+    record,
     when: () => sql`EXISTS (SELECT 1 ${waiting})`,
     statements: (_, written) => [sql`DELETE ${waiting} AND ${written}`],
   });

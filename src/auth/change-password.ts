@@ -3,7 +3,7 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { holds, sql, uuid } from "../platform/sql.ts";
-import { type Alongside, auditRow, detailed, recordOf } from "../audit/audit.ts";
+import { type Alongside, auditRow, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold } from "./hold.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import { type SessionResponse, sessionResponse } from "./login.ts";
@@ -11,9 +11,7 @@ import { ownPlace } from "./login-throttle.ts";
 import { commitOwnChange } from "./own-change.ts";
 import { hashPassword } from "./password.ts";
 import { revokeKeys } from "./revoke-key.ts";
-import { passwordSha256 } from "../audit/event-details.ts";
 import { sessionsMayTrade } from "./policy.ts";
-import { nextSessionEpoch } from "./end-sessions.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type PasswordChange = {
@@ -38,12 +36,11 @@ export async function changePassword(
   const passwordHash = await inHashTurn(ownPlace("session", { email, clientIp }), () =>
     hashPassword(fields.new_password),
   );
-  const epoch = await nextSessionEpoch(db, { userId, epoch: actor.credential.epoch });
+  const epoch = actor.credential.epoch + 1;
   const about = { ip: clientIp, subjectId: userId };
-  const ended = detailed(settings, recordOf(actor, "sessions_ended", about), {});
-  const hash = { passwordSha256: passwordSha256(passwordHash) };
+  const ended = recordOf(actor, "sessions_ended", about);
   await commitOwnChange(db, actor, {
-    record: detailed(settings, recordOf(actor, "password_changed", about), hash),
+    record: recordOf(actor, "password_changed", about),
     statements: (when) => [
       // The guard has compared the epoch with the session's.
       sql`UPDATE users SET password_hash = ${passwordHash}, session_epoch = ${epoch}

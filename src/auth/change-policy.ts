@@ -7,7 +7,7 @@ import type { Config } from "../platform/config.ts";
 import { problem, unavailable } from "../platform/problem.ts";
 import { all, type Expr, expr, first, select, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { type Alongside, detailed, recordOf } from "../audit/audit.ts";
+import { type Alongside, recordOf } from "../audit/audit.ts";
 import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
 import { holdMsOf } from "./hold.ts";
 import { commitOwnChange } from "./own-change.ts";
@@ -95,9 +95,8 @@ export async function changePolicy(
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const stored = await readStored(db, userId);
     const rows = rowsOf(mergePolicy(stored, change), holdMsOf(settings));
-    const views = rows.map(({ afterMs, policy }) => ({ afterMs, policy: policyView(policy) }));
     const changed = await commitOwnChange(db, actor, {
-      record: detailed(settings, record, views),
+      record,
       when: (at) => unchanged(user, stored, at),
       statements: ({ at, applied }) => [
         sql`DELETE FROM account_policies WHERE user_id = ${user} AND ${applied}`,

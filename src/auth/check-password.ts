@@ -47,7 +47,7 @@ export async function checkPassword(
     const what = given.hasSession === true ? "The password" : "The email address or the password";
     throw new Problem({ code: "login_failed", detail: `${what} is wrong.`, headers });
   }
-  const { userHex, sealed, masterKeyId, sessionsTrade, ...stored } = user;
+  const { userHex, sealed, masterKeyId, since, sessionsTrade, ...stored } = user;
   return {
     ...stored,
     /** Counted as a failure until `attemptSucceeded`. */
@@ -55,7 +55,10 @@ export async function checkPassword(
     userId: readUuid(userHex),
     sessionsTrade: sessionsTrade === 1,
     /** The sealed secret of TOTP. Null: TOTP is off. */
-    totp: sealed === null || masterKeyId === null ? null : { sealed, masterKeyId },
+    totp:
+      sealed === null || masterKeyId === null || since === null
+        ? null
+        : { sealed, masterKeyId, since },
   };
 }
 

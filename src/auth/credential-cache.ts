@@ -18,7 +18,7 @@ import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./mark.ts";
 import { KEY_SEAL_COLUMNS, openKey, readKeyRights, type SealedKey } from "./key-seal.ts";
 import { openOrAlert } from "./secret-box.ts";
-import { codeCounts } from "./second-factor.ts";
+import { codeCounts } from "./totp-secret.ts";
 
 /**
  * Contract.md section 3 allows 5 s until a revocation affects reads. The age of a value counts from
@@ -108,7 +108,7 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
         ${sessionsMayTrade(uuid(userId), NOW)} AS sessionsTrade, t.status AS totp,
         t.ends_at AS removalAt, t.next_from AS replacementAt,
         (SELECT count(*) FROM recovery_codes c
-          WHERE c.user_id = u.user_id AND ${codeCounts(NOW)}) AS recoveryCodesLeft
+          WHERE c.user_id = u.user_id AND ${codeCounts(uuid(userId), NOW)}) AS recoveryCodesLeft
       FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
       WHERE u.user_id = ${uuid(userId)}`,
   );

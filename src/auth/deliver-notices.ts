@@ -5,7 +5,7 @@ import { now, toWireTime } from "../platform/time.ts";
 import { deliverLog, type LogPage } from "../outbound/deliver-log.ts";
 import { signedHeaders } from "../outbound/sign.ts";
 import { genuineEvents, LOGGED_EVENT, type LoggedEvent } from "../audit/audit.ts";
-import { isMarked } from "../audit/event-kinds.ts";
+import { isNotice } from "../audit/event-kinds.ts";
 import { cancelToken } from "./change-email.ts";
 
 /** Audit events of one page. Most are no notices. */
@@ -34,7 +34,7 @@ async function readPage(db: D1Database, settings: Config, after: number): Promis
       FROM audit_events a LEFT JOIN users u ON u.user_id = a.user_id
       WHERE a.audit_seq > ${after} ORDER BY a.audit_seq LIMIT ${NOTICE_PAGE}`,
   );
-  const notices = rows.filter(({ kind }) => isMarked(kind, "notice"));
+  const notices = rows.filter(({ kind }) => isNotice(kind));
   const changes = notices.length === 0 ? new Map() : await readChanges(db, settings, notices);
   return {
     messages: notices.map((row) => ({

@@ -10,24 +10,12 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW, type When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import {
-  all,
-  expr,
-  type Expr,
-  first,
-  scalar,
-  select,
-  type Sql,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
+import { all, expr, first, scalar, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { type Alongside, detailed, recordOf } from "../audit/audit.ts";
+import { type Alongside, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold, cancelWaiting } from "./hold.ts";
 import { commitOwnChange } from "./own-change.ts";
-import { codeCounts } from "./second-factor.ts";
-import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
-import { codeMark } from "../audit/event-details.ts";
+import { type Sealed, sealSecret } from "./secret-box.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
   hashOfRecoveryCode,
@@ -36,7 +24,15 @@ import {
   otpauthUri,
   stepOfCode,
 } from "./totp.ts";
-import { bindingOfTotp, CODE_INVALID, secretAt, validSecret } from "./totp-secret.ts";
+import {
+  bindingOfTotp,
+  CODE_INVALID,
+  codeCounts,
+  openTotp,
+  type SealedTotp,
+  secretAt,
+  validSecret,
+} from "./totp-secret.ts";
 
 export const ENROLMENT_MS = 10 * 60_000;
 /** Codes of one enrolment that may be wrong. A stolen session could guess the owner's otherwise. */
@@ -52,7 +48,7 @@ export async function startTotp(
   const { userId } = actor;
   const recovered = request.fields.recovery_code === undefined ? 0 : 1;
   const secret = newTotpSecret();
-  const boundTo = bindingOfTotp({ userId, status: "pending" });
+  const boundTo = bindingOfTotp({ userId, status: "pending", recovered });
   const box = await sealSecret(settings.MASTER_KEYS, secret, boundTo);
   await commitOwnChange(db, actor, {
     record: recordOf(actor, "totp_requested", { ip: request.clientIp, subjectId: userId }),
@@ -82,34 +78,25 @@ export async function confirmTotp(
   const pending = await readPending(db, settings, userId);
   const step = pending && stepOfCode(pending.secret, request.code, Date.now());
   if (pending === undefined || step === undefined) throw new Problem(CODE_INVALID);
-  const current = await readCurrent(db, userId);
-  const afterMs = current === undefined || pending.recovered === 1 ? 0 : holdMsOf(settings);
-  const box = await sealSecret(
-    settings.MASTER_KEYS,
-    pending.secret,
-    bindingOfTotp({ userId, status: "confirmed" }),
-  );
+  const { now, current } = await readCurrent(db, userId);
+  const waits = current !== undefined && pending.recovered !== 1 && holdMsOf(settings) > 0;
+  const since = waits ? now + holdMsOf(settings) : now;
+  const boundTo = bindingOfTotp({ userId, status: "confirmed", since });
+  const box = await sealSecret(settings.MASTER_KEYS, pending.secret, boundTo);
   const codes = newRecoveryCodes();
-  const made = { userId, box, step, codes };
-  const marks = codes.map((code) => codeMark(hashOfRecoveryCode(userId, code)));
+  const hashes = codes.map((code) => hashOfRecoveryCode(settings, { userId, since }, code));
+  const made = { userId, box, step, since, hashes };
   const about = { ip: clientIp, subjectId: userId };
   const enabled = recordOf(actor, "totp_enabled", about);
   const applied = await commitOwnChange(db, actor, {
-    record:
-      current === undefined || afterMs === 0
-        ? detailed(settings, enabled, { codes: marks })
-        : detailed(settings, recordOf(actor, "totp_replacement_requested", about), {
-            codes: [...current.codes, ...marks],
-            since: current.since,
-            afterMs,
-          }),
+    record: waits ? recordOf(actor, "totp_replacement_requested", about) : enabled,
     when: (at) => expr`EXISTS (SELECT 1 ${validSecret({ userId, status: "pending" }, at)}
         AND secret_sealed = ${pending.sealed})
       AND (SELECT ${secretAt(at).sealed} ${validSecret({ userId }, at)})
         IS ${current?.sealed ?? null}`,
     statements: (when) =>
-      afterMs > 0
-        ? replaceLater(made, { ...when, from: expr`${when.at} + ${afterMs}` })
+      waits
+        ? replaceLater(made, when)
         : [
             ...(current === undefined ? [] : startHold(settings, { ...enabled, userId }, when)),
             ...replaceNow(made, when),
@@ -117,9 +104,7 @@ export async function confirmTotp(
     alongside,
   });
   if (!applied) throw new Problem(CODE_INVALID);
-  const nextFrom = expr`SELECT next_from ${validSecret({ userId }, NOW)}`;
-  const activeFrom = afterMs === 0 ? null : await scalar<number | null>(db, nextFrom);
-  return { recovery_codes: codes, active_from: toWireTimeOrNull(activeFrom) };
+  return { recovery_codes: codes, active_from: toWireTimeOrNull(waits ? since : null) };
 }
 
 async function readPending(db: D1Database, { MASTER_KEYS }: Config, userId: string) {
@@ -129,22 +114,19 @@ async function readPending(db: D1Database, { MASTER_KEYS }: Config, userId: stri
     sql`SELECT secret_sealed AS sealed, master_key_id AS masterKeyId, recovered
       ${validSecret(owner, NOW)}`,
   );
-  return row && { ...row, secret: await openSecret(MASTER_KEYS, row, bindingOfTotp(owner)) };
+  if (row === undefined) return undefined;
+  const { recovered } = row;
+  return { ...row, secret: await openTotp(MASTER_KEYS, row, { ...owner, recovered }) };
 }
 
-/** The secret that counts, and the marks of its recovery codes. Undefined: TOTP is off. */
+/** D1's clock and the secret that counts. Undefined: TOTP is off. */
 async function readCurrent(db: D1Database, userId: string) {
-  const { sealed, since } = secretAt(NOW);
-  const row = await first<{ sealed: string; since: number }>(
-    db,
-    sql`SELECT ${select({ sealed, since })} ${validSecret({ userId }, NOW)}`,
-  );
-  const codes = await all<{ hash: string }>(
-    db,
-    sql`SELECT hex(code_hash) AS hash FROM recovery_codes
-      WHERE user_id = ${uuid(userId)} AND ${codeCounts(NOW)}`,
-  );
-  return row && { ...row, codes: codes.map(({ hash }) => codeMark(hash)) };
+  const secret = sql`SELECT ${select(secretAt(NOW))} ${validSecret({ userId }, NOW)}`;
+  const [now, current] = await Promise.all([
+    scalar<number>(db, NOW),
+    first<SealedTotp>(db, secret),
+  ]);
+  return { now, current };
 }
 
 type NewSecret = {
@@ -152,50 +134,48 @@ type NewSecret = {
   readonly box: Sealed;
   /** The step of the code that confirmed it. */
   readonly step: number;
-  readonly codes: readonly string[];
+  /** From when it counts, with its recovery codes. */
+  readonly since: number;
+  readonly hashes: readonly string[];
 };
 
 /** The earlier secret and its recovery codes end. */
-function replaceNow({ userId, box, step, codes }: NewSecret, { at, applied }: When): Sql[] {
+function replaceNow(made: NewSecret, { applied }: When): Sql[] {
+  const { userId, box, step, since } = made;
   const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
   return [
     sql`DELETE FROM totp_secrets WHERE ${mine}`,
     sql`INSERT INTO totp_secrets (user_id, status, secret_sealed, master_key_id, last_step,
         wrong_codes, created_at, ends_at)
-      SELECT ${uuid(userId)}, 'confirmed', ${box.sealed}, ${box.masterKeyId}, ${step}, 0, ${at}, NULL
+      SELECT ${uuid(userId)}, 'confirmed', ${box.sealed}, ${box.masterKeyId}, ${step}, 0,
+        ${since}, NULL
       WHERE ${applied}`,
     sql`DELETE FROM recovery_codes WHERE ${mine}`,
-    insertCodes({ userId, codes, from: null }, applied),
+    insertCodes(made, applied),
   ];
 }
 
-/** The earlier secret and its recovery codes count until `from`. What else waits is cancelled. */
-function replaceLater(
-  { userId, box, step, codes }: NewSecret,
-  { at, from, applied }: When & { readonly from: Expr },
-): Sql[] {
+/** The earlier secret and its recovery codes count until then. What else waits is cancelled. */
+function replaceLater(made: NewSecret, { at, applied }: When): Sql[] {
+  const { userId, box, step, since } = made;
   const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
   const present = secretAt(at);
   return [
     ...cancelWaiting(userId, { at, applied }),
+    sql`DELETE FROM recovery_codes WHERE ${mine} AND NOT ${codeCounts(uuid(userId), at)}`,
     sql`UPDATE totp_secrets SET secret_sealed = ${present.sealed},
         master_key_id = ${present.masterKeyId}, created_at = ${present.since},
-        next_sealed = ${box.sealed}, next_master_key_id = ${box.masterKeyId}, next_from = ${from},
+        next_sealed = ${box.sealed}, next_master_key_id = ${box.masterKeyId}, next_from = ${since},
         last_step = max(last_step, ${step})
       WHERE ${mine} AND status = 'confirmed'`,
-    sql`DELETE FROM recovery_codes WHERE ${mine} AND ends_at <= ${at}`,
-    sql`UPDATE recovery_codes SET ends_at = ${from} WHERE ${mine}`,
-    insertCodes({ userId, codes, from }, applied),
+    insertCodes(made, applied),
   ];
 }
 
-function insertCodes(
-  { userId, codes, from }: { userId: string; codes: readonly string[]; from: Expr | null },
-  when: Sql,
-): Sql {
-  const hashes = JSON.stringify(codes.map((code) => hashOfRecoveryCode(userId, code)));
+function insertCodes({ userId, hashes, since }: NewSecret, when: Sql): Sql {
   return sql`INSERT INTO recovery_codes (user_id, code_hash, active_from)
-    SELECT ${uuid(userId)}, unhex(value), ${from} FROM json_each(${hashes}) WHERE ${when}`;
+    SELECT ${uuid(userId)}, unhex(value), ${since}
+    FROM json_each(${JSON.stringify(hashes)}) WHERE ${when}`;
 }
 
 /** Counts a code before it is verified. Throws `totp_invalid` if no secret awaits one. */

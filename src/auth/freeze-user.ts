@@ -4,20 +4,12 @@ import { NOW, type When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { holds, type Sql, sql, uuid } from "../platform/sql.ts";
-import {
-  type Alongside,
-  auditRow,
-  commitAudited,
-  detailed,
-  recordBy,
-  recordOf,
-} from "../audit/audit.ts";
+import { type Alongside, auditRow, commitAudited, recordBy, recordOf } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy, factorsPrecedeFreeze, cancelWaiting } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { commitOwnChange } from "./own-change.ts";
-import type { MacKeys } from "../audit/event-mac.ts";
 import { revokeKeys } from "./revoke-key.ts";
 import { raiseEpoch } from "./end-sessions.ts";
 import { checkSecondFactor } from "./second-factor.ts";
@@ -26,17 +18,15 @@ import { findUser, normalizeEmail } from "./user.ts";
 /** Also takes over a freeze of the user's own. False: frozen by an operator, or no such user. */
 export async function freezeUser(
   db: D1Database,
-  settings: MacKeys,
   { userId, operator }: { userId: string; operator: string },
   alongside?: Alongside,
 ): Promise<boolean> {
   const record = recordBy(`operator:${operator}`, "account_frozen", { userId });
   const frozen = await commitAudited(db, {
-    record: detailed(settings, record, {}),
+    record,
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
       AND (frozen_at IS NULL OR frozen_by IS 'self'))`,
-    statements: ({ at }, applied) =>
-      freeze(settings, { ...record, userId, by: "operator" }, { at, applied }),
+    statements: ({ at }, applied) => freeze({ ...record, userId, by: "operator" }, { at, applied }),
     alongside,
   });
   forgetCredentials(userId);
@@ -46,21 +36,19 @@ export async function freezeUser(
 /** Freezes the caller's own account. Throws what is wrong with the credential. */
 export async function freezeOwnAccount(
   db: D1Database,
-  settings: MacKeys,
   { actor, clientIp }: { actor: Actor; clientIp: string | undefined },
   alongside?: Alongside,
 ): Promise<void> {
   const { userId } = actor;
   const record = recordOf(actor, "account_frozen", { ip: clientIp, subjectId: userId });
   await commitOwnChange(db, actor, {
-    record: detailed(settings, record, {}),
-    statements: (when) => freeze(settings, { ...record, userId, by: "self" }, when),
+    record,
+    statements: (when) => freeze({ ...record, userId, by: "self" }, when),
     alongside,
   });
 }
 
 function freeze(
-  settings: MacKeys,
   { by, ...record }: ReturnType<typeof recordBy> & { userId: string; by: FrozenBy },
   { at, applied }: When,
 ): readonly Sql[] {
@@ -68,7 +56,7 @@ function freeze(
   return [
     sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${at}), frozen_by = ${by}
       WHERE user_id = ${uuid(userId)} AND ${applied}`,
-    auditRow(detailed(settings, { ...record, kind: "sessions_ended" }, {}), at, applied),
+    auditRow({ ...record, kind: "sessions_ended" }, at, applied),
     raiseEpoch(userId, applied),
     ...cancelWaiting(userId, { at, applied }),
   ];
@@ -77,12 +65,11 @@ function freeze(
 /** Ends a freeze for the operator. Returns false if the user is not frozen or does not exist. */
 export function unfreezeUser(
   db: D1Database,
-  settings: MacKeys,
   { userId, operator }: { userId: string; operator: string },
 ): Promise<boolean> {
   const record = recordBy(`operator:${operator}`, "account_unfrozen", { userId });
   return commitAudited(db, {
-    record: detailed(settings, record, {}),
+    record,
     when: () => sql`EXISTS (
       SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND frozen_at IS NOT NULL)`,
     statements: (_, applied) => [unfreeze(userId, applied)],
@@ -145,7 +132,7 @@ export async function unfreezeOwnAccount(
     });
   const record = recordBy("password", "account_unfrozen", { userId, ip: clientIp });
   const applied = await commitAudited(db, {
-    record: detailed(settings, record, {}),
+    record,
     when: ({ at }) => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
       AND frozen_at IS NOT NULL AND frozen_by IS 'self' AND session_epoch = ${epoch}
       AND password_hash = ${passwordHash})

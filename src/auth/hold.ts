@@ -12,7 +12,7 @@ import type { Config } from "../platform/config.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import { atom, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type AuditRecord, auditRow, detailed } from "../audit/audit.ts";
+import { type AuditRecord, auditRow } from "../audit/audit.ts";
 import { secretAt } from "./totp-secret.ts";
 
 export type FrozenBy = "self" | "operator";
@@ -50,9 +50,8 @@ export function startHold(
   { at, applied }: When,
 ): readonly Sql[] {
   const holdMs = holdMsOf(settings);
-  const record = detailed(settings, { ...by, kind: "security_hold" }, { holdMs });
   return [
-    auditRow(record, at, applied),
+    auditRow({ ...by, kind: "security_hold" }, at, applied),
     sql`UPDATE users SET hold_until = max(coalesce(hold_until, 0), ${at} + ${holdMs})
       WHERE user_id = ${uuid(by.userId)} AND ${applied}`,
     ...cancelWaiting(by.userId, { at, applied }),
@@ -103,6 +102,5 @@ export function cancelWaitingTotp(userId: string, { at, applied }: When): readon
     sql`UPDATE totp_secrets SET next_sealed = NULL, next_master_key_id = NULL, next_from = NULL
       WHERE ${mine} AND status = 'confirmed' AND next_from > ${at}`,
     sql`DELETE FROM recovery_codes WHERE ${mine} AND active_from > ${at}`,
-    sql`UPDATE recovery_codes SET ends_at = NULL WHERE ${mine} AND ends_at > ${at}`,
   ];
 }

@@ -5,18 +5,27 @@
  * Revocation is not part of the seal, because it only narrows. Neither is the label.
  */
 import { uuidTextOf } from "../audit/audit.ts";
-import type { KeyRights } from "../audit/event-details.ts";
 import type { Config } from "../platform/config.ts";
 import { atom, type Columns } from "../platform/sql.ts";
 import { readKeyLimits } from "./key-limits.ts";
 import { readScopes } from "./scope.ts";
 import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 
+/** What decides what a key may do, as its row stores it: text that SQL also reads. */
+export type KeyRights = {
+  readonly scopes: string;
+  readonly limits: string | null;
+  readonly requireIdempotency: number;
+  readonly allowedIps: string | null;
+  readonly activeFrom: number | null;
+  readonly expiresAt: number | null;
+  readonly mintedBy: "session" | "operator";
+};
 /** The columns of a key that the seal binds. */
 export type KeyAttributes = KeyRights & { readonly apiKeyId: string; readonly userId: string };
 
 /** The columns of `api_keys k` that say what a key may do. */
-export const RIGHT_COLUMNS: Columns<keyof KeyRights> = {
+const RIGHT_COLUMNS: Columns<keyof KeyRights> = {
   scopes: atom("k.scopes"),
   limits: atom("k.limits"),
   requireIdempotency: atom("k.require_idempotency"),

@@ -26,6 +26,7 @@ import {
   FALSE,
   join,
   scalar,
+  select,
   type Sql,
   sql,
   TRUE,
@@ -160,6 +161,7 @@ export type Login = {
   /** The sealed TOTP secret. Null: TOTP is off. */
   readonly sealed: string | null;
   readonly masterKeyId: string | null;
+  readonly since: number | null;
 };
 
 /**
@@ -191,7 +193,7 @@ export async function beginAttempt(
         u.session_epoch AS epoch, ${FROZEN_BY} AS frozen,
         ${holdUntil(atom("u.user_id"), NOW)} AS holdUntil,
         ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessionsTrade,
-        ${totp.sealed} AS sealed, ${totp.masterKeyId} AS masterKeyId
+        ${select(totp)}
       FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
         AND (t.ends_at IS NULL OR t.ends_at > ${NOW})
       WHERE u.email = ${caller.email}`,

@@ -90,7 +90,6 @@ export async function register(
     const passwordHash = await hashPassword(credentials.password);
     return createUser(
       db,
-      settings,
       { email: credentials.email, passwordHash, by: "password", ip: credentials.ip },
       (id, group, created) => [
         attemptSucceeded(attempt, created),

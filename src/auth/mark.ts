@@ -10,7 +10,7 @@ import type { Config } from "../platform/config.ts";
 export type Secret = Pick<Config, "ADDRESS_KEY">;
 
 /** What is marked. A mark of one kind is not valid for another. */
-type Kind = "api key ids v1" | "websocket tickets v1" | "payment ids v2";
+type Kind = "api key ids v1" | "websocket tickets v1" | "payment ids v2" | "recovery codes v2";
 
 /** The first bytes of a MAC of `marked`, at most 32. */
 export function markOf(

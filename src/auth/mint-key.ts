@@ -16,15 +16,14 @@ import {
 } from "../platform/preconditions.ts";
 import { storagePrecondition } from "../platform/storage.ts";
 import { findKey, KeyRecord } from "./api-key.ts";
-import { commitAudited, detailed, recordBy, recordOf } from "../audit/audit.ts";
+import { commitAudited, recordBy, recordOf } from "../audit/audit.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { newKeyId } from "./mark.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { sessionsMayTrade } from "./policy.ts";
-import type { KeyRights } from "../audit/event-details.ts";
 import { capScopes, scopeMissing, writeScopes } from "./scope.ts";
 import { confirmOwner } from "./step-up.ts";
-import { sealKey } from "./key-seal.ts";
+import { type KeyRights, sealKey } from "./key-seal.ts";
 import { type Scope, SCOPES, type SessionActor, unheld } from "../platform/actor.ts";
 
 /** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
@@ -179,7 +178,7 @@ async function insertKey(
   };
   const box = await sealKey(settings.MASTER_KEYS, secret, { apiKeyId, userId, ...rights });
   const applied = await commitAudited(db, {
-    record: detailed(settings, insertion.record(apiKeyId), rights),
+    record: insertion.record(apiKeyId),
     when: ({ at }) => insertion.allowed(at),
     statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,

@@ -7,7 +7,6 @@ import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { usdcLimit } from "../assets/asset-fields.ts";
-import type { PolicyView } from "../audit/event-details.ts";
 import { boolean, described, u256Out, timeOrNullOut } from "../http/fields.ts";
 import { atom, type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts";
 
@@ -80,6 +79,14 @@ export const PolicyState = z
   })
   .meta({ id: "PolicyState" });
 
+/** A policy on the wire. Null: no limit. */
+export type PolicyView = {
+  sessions_trade: boolean;
+  max_trade_usdc_per_day: string | null;
+  withdraw_max_usdc_per_day: string | null;
+  withdraw_listed_only: boolean;
+  withdraw_approval_above: string | null;
+};
 export function policyView(policy: Policy): PolicyView {
   return mapPolicy((field) => {
     const value = policy[field];

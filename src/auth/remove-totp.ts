@@ -9,8 +9,7 @@ import { problem } from "../platform/problem.ts";
 import { batch, expr, type Expr, first, holds, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
-import { detailed, recordOf } from "../audit/audit.ts";
-import type { MacKeys } from "../audit/event-mac.ts";
+import { recordOf } from "../audit/audit.ts";
 import { changedMeanwhile } from "./may-write.ts";
 import { commitOwnChange } from "./own-change.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
@@ -30,7 +29,7 @@ export async function removeTotp(
   const afterMs = holdMsOf(settings);
   const record = recordOf(actor, "totp_removal_requested", { ip: clientIp, subjectId: userId });
   await commitOwnChange(db, actor, {
-    record: detailed(settings, record, { afterMs }),
+    record,
     when: (at) => expr`EXISTS (SELECT 1 ${validSecret({ userId }, at)} AND ends_at IS NULL)`,
     statements: ({ at, applied }) => [
       sql`UPDATE totp_secrets SET ends_at = ${at} + ${afterMs}
@@ -52,7 +51,6 @@ export async function removeTotp(
 /** Cancels a removal and a replacement that have not taken effect. Idempotent. */
 export async function cancelTotpRemoval(
   db: D1Database,
-  settings: MacKeys,
   { actor, clientIp }: { actor: SessionActor; clientIp: string | undefined },
 ): Promise<void> {
   const { userId } = actor;
@@ -61,7 +59,7 @@ export async function cancelTotpRemoval(
       AND (ends_at IS NOT NULL OR next_from > ${at}))`;
   const record = recordOf(actor, "totp_removal_cancelled", { ip: clientIp, subjectId: userId });
   const applied = await commitOwnChange(db, actor, {
-    record: detailed(settings, record, {}),
+    record,
     when: waiting,
     statements: (when) => cancelWaitingTotp(userId, when),
   });

@@ -17,7 +17,6 @@ import { type DueEmailChange, mayApply } from "./change-email.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { startHold } from "./hold.ts";
 import { countLiveKeys, revokeKeys } from "./revoke-key.ts";
-import { passwordSha256 } from "../audit/event-details.ts";
 import { raiseEpoch } from "./end-sessions.ts";
 
 export type Reset = {
@@ -38,9 +37,8 @@ export function setPassword(
 ): Promise<ResetResult> {
   const { userId, passwordHash, change } = request;
   const by = `operator:${request.operator}` as const;
-  const hash = { passwordSha256: passwordSha256(passwordHash) };
   return reset(db, settings, request, {
-    record: detailed(settings, recordBy(by, "password_set", { userId }), hash),
+    record: recordBy(by, "password_set", { userId }),
     allowed: (at) => (change === undefined ? TRUE : mayApply(change, at)),
     statements: (_, applied) => [
       sql`UPDATE users SET password_hash = ${passwordHash},
@@ -62,7 +60,7 @@ export function resetTotp(db: D1Database, settings: Config, request: Reset): Pro
   const { userId, operator } = request;
   const mine = sql`user_id = ${uuid(userId)}`;
   return reset(db, settings, request, {
-    record: detailed(settings, recordBy(`operator:${operator}`, "totp_reset", { userId }), {}),
+    record: recordBy(`operator:${operator}`, "totp_reset", { userId }),
     allowed: () => TRUE,
     statements: (_, applied) => [
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
@@ -93,7 +91,7 @@ async function reset(
       const { at } = group;
       return [
         ...change.statements(group, applied),
-        auditRow(detailed(settings, about, {}), at, applied),
+        auditRow(about, at, applied),
         raiseEpoch(userId, applied),
         ...startHold(settings, { ...about, userId }, { at, applied }),
         ...(keepKeys ? [] : revokeKeys(keys, about, { at, applied })),

@@ -5,7 +5,7 @@ import { all, batch, raw, readUuid, select, sql } from "../platform/sql.ts";
 import { commitAudited, recordBy } from "../audit/audit.ts";
 import { bindingOfKey, KEY_SEAL_COLUMNS, type SealedKey } from "./key-seal.ts";
 import { newestKeyId, openSecret, type Sealed, sealSecret } from "./secret-box.ts";
-import { bindingOfTotp } from "./totp-secret.ts";
+import { bindingOfTotp, openTotp } from "./totp-secret.ts";
 import { bindingOfWebhook } from "./webhook-secrets.ts";
 
 /** Where secrets are. */
@@ -16,7 +16,12 @@ type Place<Row> = {
   /** The columns of `Row`. */
   readonly columns: string;
   /** Whose secret it is, and what its seal binds. */
-  readonly read: (row: Row) => { readonly owner: string; readonly boundTo: string };
+  readonly read: (row: Row) => {
+    readonly owner: string;
+    readonly boundTo: string;
+    /** How an older version bound it. */
+    readonly open?: (ring: Config["MASTER_KEYS"], box: Sealed) => Promise<string>;
+  };
 };
 type Rewrapped = { rewrapped: number; readonly unreadable: string[] };
 
@@ -27,17 +32,24 @@ const KEYS: Place<SealedKey> = {
   columns: select(KEY_SEAL_COLUMNS).text,
   read: (key) => ({ owner: key.apiKeyId, boundTo: bindingOfKey(key) }),
 };
-const TOTP: Place<{ user: string; status: "pending" | "confirmed" }> = {
+type TotpRow = { user: string; status: "pending" | "confirmed"; since: number; recovered: number };
+const TOTP: Place<TotpRow> = {
   table: "totp_secrets",
   sealed: "secret_sealed",
   masterKeyId: "master_key_id",
-  columns: "hex(user_id) AS user, status",
-  read: ({ user, status }) => {
-    const owner = readUuid(user);
-    return { owner, boundTo: bindingOfTotp({ userId: owner, status }) };
+  columns: "hex(user_id) AS user, status, created_at AS since, recovered",
+  read: ({ user, ...rest }) => {
+    const bound = { userId: readUuid(user), ...rest };
+    const open = (ring: Config["MASTER_KEYS"], box: Sealed) => openTotp(ring, box, bound);
+    return { owner: bound.userId, boundTo: bindingOfTotp(bound), open };
   },
 };
-const NEXT_TOTP = { ...TOTP, sealed: "next_sealed", masterKeyId: "next_master_key_id" };
+const NEXT_TOTP = {
+  ...TOTP,
+  sealed: "next_sealed",
+  masterKeyId: "next_master_key_id",
+  columns: "hex(user_id) AS user, status, next_from AS since, recovered",
+};
 const WEBHOOKS: Place<{ id: string; user: string; url: string; types: string }> = {
   table: "webhook_endpoints",
   sealed: "secrets_sealed",
@@ -92,9 +104,10 @@ async function rewrap<Row>(
     );
     const updates = await Promise.all(
       rows.map(async (row) => {
-        const { owner, boundTo } = place.read(row);
+        const { owner, boundTo, open } = place.read(row);
         try {
-          const box = await sealSecret(ring, await openSecret(ring, row, boundTo), boundTo);
+          const secret = await (open?.(ring, row) ?? openSecret(ring, row, boundTo));
+          const box = await sealSecret(ring, secret, boundTo);
           return sql`UPDATE ${table} SET ${sealed} = ${box.sealed},
               ${masterKeyId} = ${box.masterKeyId}
             WHERE rowid = ${row.rowId} AND ${sealed} = ${row.sealed}`;

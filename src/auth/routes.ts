@@ -162,10 +162,10 @@ function registerEndSessions(app: Api): void {
       user_id: described(z.uuid(), "Id of the user"),
       revoked_keys: described(z.boolean(), "Whether the API keys were revoked"),
     }),
-    handler: async ({ api, env, db, settings, actor, fields, clientIp }) => {
+    handler: async ({ api, env, db, actor, fields, clientIp }) => {
       const revokeKeys = fields.revoke_keys ?? true;
       await api.endingSessions(env, actor.userId, (alongside) =>
-        endSessions(db, settings, { actor, revokeKeys, ip: clientIp }, alongside),
+        endSessions(db, { actor, revokeKeys, ip: clientIp }, alongside),
       );
       return { user_id: actor.userId, revoked_keys: revokeKeys };
     },

@@ -25,14 +25,16 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, commitAudited, recordBy } from "../audit/audit.ts";
 import {
-  bindingOfTotp,
   CODE_INVALID,
   CODE_REQUIRED,
+  openTotp,
+  type SealedTotp,
   secretAt,
   validSecret,
 } from "./totp-secret.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
-import { openOrAlert, openSecret, type Sealed } from "./secret-box.ts";
+import type { Secret } from "./mark.ts";
+import { openOrAlert } from "./secret-box.ts";
 import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
 
 export const CODE_LIMITS = {
@@ -56,7 +58,7 @@ type Check = {
   readonly clientIp: string | undefined;
   readonly codes: GivenCodes;
   /** The sealed secret if it was read with the password, or null if TOTP is off. */
-  readonly totp?: Sealed | null;
+  readonly totp?: SealedTotp | null;
   /** Who uses a recovery code, for its audit event. */
   readonly actor: AuditActor;
 };
@@ -68,23 +70,24 @@ type Check = {
  */
 export async function checkSecondFactor(
   db: D1Database,
-  { MASTER_KEYS }: Pick<Config, "MASTER_KEYS">,
+  settings: Pick<Config, "MASTER_KEYS"> & Secret,
   check: Check,
 ): Promise<string | null> {
   const { userId, codes } = check;
-  const { sealed, masterKeyId } = secretAt(NOW);
-  const stored = sql`SELECT ${select({ sealed, masterKeyId })} ${validSecret({ userId }, NOW)}`;
-  const box = check.totp === undefined ? await first<Sealed>(db, stored) : check.totp;
+  const stored = sql`SELECT ${select(secretAt(NOW))} ${validSecret({ userId }, NOW)}`;
+  const box = check.totp === undefined ? await first<SealedTotp>(db, stored) : check.totp;
   if (box === undefined || box === null) return null;
   if (codes.totp_code === undefined && codes.recovery_code === undefined)
     throw new Problem(CODE_REQUIRED);
   // A row that was edited or moved does not open. Then no code is valid.
-  const opened = openSecret(MASTER_KEYS, box, bindingOfTotp({ userId, status: "confirmed" }));
+  const { since } = box;
+  const opened = openTotp(settings.MASTER_KEYS, box, { userId, status: "confirmed", since });
   const secret = await openOrAlert(db, opened, { what: "The TOTP secret of the user", id: userId });
   if (secret === undefined) throw new Problem(CODE_INVALID);
+  const recovery = codes.recovery_code ?? "";
   const used =
     codes.totp_code === undefined
-      ? await takeRecoveryCode(db, check, codes.recovery_code ?? "")
+      ? await takeRecoveryCode(db, check, hashOfRecoveryCode(settings, { userId, since }, recovery))
       : await takeCode(db, { ...check, secret, sealed: box.sealed }, codes.totp_code);
   if (!used) throw new Problem(CODE_INVALID);
   return box.sealed;
@@ -145,23 +148,16 @@ async function takeCode(
   return rows?.[1]?.length === 1;
 }
 
-/** Condition over `recovery_codes`: the code belongs to the authenticator that counts. */
-export function codeCounts(at: Expr): Expr {
-  return expr`coalesce(active_from, 0) <= ${at} AND (ends_at IS NULL OR ends_at > ${at})`;
-}
-
 /** Deletes the recovery code, with an audit event. False if there is no such code. */
 async function takeRecoveryCode(
   db: D1Database,
   { userId, clientIp, actor }: Check,
-  code: string,
+  hash: string,
 ): Promise<boolean> {
-  const mine = sql`user_id = ${uuid(userId)}
-    AND code_hash = ${blob(hashOfRecoveryCode(userId, code))}`;
+  const mine = sql`user_id = ${uuid(userId)} AND code_hash = ${blob(hash)}`;
   return commitAudited(db, {
     record: recordBy(actor, "recovery_code_used", { userId, ip: clientIp }),
-    when: ({ at }) =>
-      sql`EXISTS (SELECT 1 FROM recovery_codes WHERE ${mine} AND ${codeCounts(at)})`,
+    when: () => sql`EXISTS (SELECT 1 FROM recovery_codes WHERE ${mine})`,
     statements: (_, applied) => [sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`],
   });
 }

@@ -1,5 +1,7 @@
 /** A user's TOTP secrets: the confirmed one, its later replacement, and an unconfirmed one. */
+import type { Config } from "../platform/config.ts";
 import type { ProblemData } from "../platform/problem.ts";
+import { openSecret, type Sealed } from "./secret-box.ts";
 import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 
 type Owner = { readonly userId: string; readonly status?: "pending" | "confirmed" };
@@ -25,9 +27,35 @@ export function secretAt(
   };
 }
 
+/** A sealed secret with the instant from which it counts. */
+export type SealedTotp = Sealed & { readonly since: number };
+
+/**
+ * What a seal binds beside the user: from when a confirmed secret counts, and of a pending one,
+ * whether a recovery code lets it count at once. So an edited row does not open.
+ */
+type Bound = { readonly userId: string } & (
+  | { readonly status: "confirmed"; readonly since: number }
+  | { readonly status: "pending"; readonly recovered: number }
+);
+
 /** The additional data of the seal. A pending secret does not open as a confirmed one. */
-export function bindingOfTotp({ userId, status }: Required<Owner>): string {
-  return `totp:${userId}:${status}`;
+export function bindingOfTotp(bound: Bound): string {
+  const instant = bound.status === "confirmed" ? bound.since : bound.recovered;
+  return `totp:${bound.userId}:${bound.status}:${instant}`;
+}
+
+/** Throws if the row was altered. Version 0.1 bound its secrets to user and status only. */
+export function openTotp(ring: Config["MASTER_KEYS"], box: Sealed, bound: Bound): Promise<string> {
+  const first = `totp:${bound.userId}:${bound.status}`;
+  return openSecret(ring, box, bindingOfTotp(bound)).catch(() => openSecret(ring, box, first));
+}
+
+/** Condition over `recovery_codes`: the code was made with the secret that counts. */
+export function codeCounts(userId: Expr, at: Expr): Expr {
+  return expr`active_from = (SELECT ${secretAt(at, "s").since} FROM totp_secrets s
+    WHERE s.user_id = ${userId} AND s.status = 'confirmed'
+      AND (s.ends_at IS NULL OR s.ends_at > ${at}))`;
 }
 
 export const CODE_REQUIRED: ProblemData = {

@@ -1,12 +1,12 @@
 /** One-time codes (RFC 6238: SHA-1, 6 digits, 30 s) and recovery codes. No I/O. */
-import { createHash } from "node:crypto";
-import { Secret, TOTP } from "otpauth";
+import { Secret as Otp, TOTP } from "otpauth";
+import { markOf, type Secret } from "./mark.ts";
 
 const STEP_SECS = 30;
 
 /** A new secret in base32. RFC 4226, section 4, recommends 20 bytes, the length of the hash. */
 export function newTotpSecret(): string {
-  return new Secret({ size: 20 }).base32;
+  return new Otp({ size: 20 }).base32;
 }
 
 /** The URI that authenticator apps read from a QR code. */
@@ -24,7 +24,7 @@ function totp(secret: string, label = ""): TOTP {
   return new TOTP({
     issuer: "RFQ Custody",
     label,
-    secret: Secret.fromBase32(secret),
+    secret: Otp.fromBase32(secret),
     algorithm: "SHA1",
     digits: 6,
     period: STEP_SECS,
@@ -34,13 +34,20 @@ function totp(secret: string, label = ""): TOTP {
 /** Ten codes of 80 random bits, each in four groups of four characters. */
 export function newRecoveryCodes(): string[] {
   return Array.from({ length: 10 }, () => {
-    const text = new Secret({ size: 10 }).base32;
+    const text = new Otp({ size: 10 }).base32;
     return text.match(/.{4}/g)?.join("-") ?? text;
   });
 }
 
-/** SHA-256 suffices, because a code has 80 random bits. The user's id makes hashes differ. */
-export function hashOfRecoveryCode(userId: string, code: string): string {
+/**
+ * The stored hash of a code of the secret that counts `since` an instant. Its key is a secret of
+ * the deployment, so SQL can neither add a code nor have one count at another time.
+ */
+export function hashOfRecoveryCode(
+  secret: Secret,
+  { userId, since }: { readonly userId: string; readonly since: number },
+  code: string,
+): string {
   const text = code.toUpperCase().replace(/[^A-Z2-7]/g, "");
-  return createHash("sha256").update(`recovery-code:${userId}:${text}`).digest("hex");
+  return markOf(secret, "recovery codes v2", `${userId}:${since}:${text}`, 32).toString("hex");
 }

@@ -3,10 +3,8 @@ import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts"
 import { problem } from "../platform/problem.ts";
 import { expr, first, holds, readUuid, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, auditRow, detailed, recordBy } from "../audit/audit.ts";
-import type { MacKeys } from "../audit/event-mac.ts";
+import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";
 import { FROZEN_BY, type FrozenBy, holdUntil } from "./hold.ts";
-import { passwordSha256 } from "../audit/event-details.ts";
 
 /** One spelling per mailbox: NFKC, letters of one case, and the domain in ASCII (IDNA). */
 export function normalizeEmail(email: string): string {
@@ -26,14 +24,12 @@ function asciiDomain(domain: string): string {
 /** Throws `email_taken`. What `alongside` adds to the commit group must depend on `created`. */
 export async function createUser(
   db: D1Database,
-  settings: MacKeys,
   user: { email: string; passwordHash: string; by: AuditActor; ip?: string | undefined },
   alongside: (userId: string, group: Group, created: Sql) => readonly Sql[] = () => [],
 ): Promise<{ userId: string }> {
   const userId = uuidv7();
   const email = normalizeEmail(user.email);
   const record = recordBy(user.by, "user_created", { userId, ip: user.ip });
-  const hash = { passwordSha256: passwordSha256(user.passwordHash) };
   const group = newGroup();
   const created = sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
   await commitOrThrow(db, group, [
@@ -41,7 +37,7 @@ export async function createUser(
       SELECT ${uuid(userId)}, ${email}, ${user.passwordHash}, 0, ${group.at}
       WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})
         AND NOT EXISTS (SELECT 1 FROM email_changes WHERE email = ${email})`,
-    auditRow(detailed(settings, record, hash), group.at, created),
+    auditRow(record, group.at, created),
     ...alongside(userId, group, created),
   ]);
   if (!(await holds(db, created)))

@@ -1,6 +1,7 @@
 /**
- * Websocket tickets: 24 random bytes and their mark, stored hashed, valid for 30 seconds and one
- * socket. A ticket without the mark is rejected without a read of D1. A used ticket leaves a row of
+ * Websocket tickets: 24 random bytes and two marks, stored hashed, valid for 30 seconds and one
+ * socket. The first mark binds whose ticket it is, so an edited row opens no socket. A ticket
+ * without the last one is rejected without a read of D1. A used ticket leaves a row of
  * `opened_streams`, which says where the credential may have a socket.
  */
 import { createHash } from "node:crypto";
@@ -42,21 +43,41 @@ import { readAddresses } from "./key-seal.ts";
 export const TICKET_LIFETIME_MS = 30_000;
 
 const TICKET_RANDOM_BYTES = 24;
+const OWNER_MARK_BYTES = 16;
 const TICKET_MARK_BYTES = 8;
 
-function newTicket(secret: Secret): string {
+function newTicket(secret: Secret, actor: Actor): string {
   const random = Buffer.from(crypto.getRandomValues(new Uint8Array(TICKET_RANDOM_BYTES)));
-  return Buffer.concat([random, markOfTicket(secret, random)]).toString("base64url");
+  const content = Buffer.concat([random, markOfOwner(secret, random, actor)]);
+  return Buffer.concat([content, markOfTicket(secret, content)]).toString("base64url");
 }
 
 function isOwnTicket(secret: Secret, ticket: string): boolean {
   const bytes = Buffer.from(ticket, "base64url");
-  const random = bytes.subarray(0, TICKET_RANDOM_BYTES);
-  return isMark(bytes.subarray(TICKET_RANDOM_BYTES), markOfTicket(secret, random));
+  const end = TICKET_RANDOM_BYTES + OWNER_MARK_BYTES;
+  return isMark(bytes.subarray(end), markOfTicket(secret, bytes.subarray(0, end)));
 }
 
-function markOfTicket(secret: Secret, random: Buffer): Buffer {
-  return markOf(secret, "websocket tickets v1", random.toString("hex"), TICKET_MARK_BYTES);
+/** Whether an own ticket was issued for what its row says. */
+function isTicketOf(secret: Secret, ticket: string, actor: Actor): boolean {
+  const bytes = Buffer.from(ticket, "base64url");
+  const random = bytes.subarray(0, TICKET_RANDOM_BYTES);
+  const mark = bytes.subarray(TICKET_RANDOM_BYTES, TICKET_RANDOM_BYTES + OWNER_MARK_BYTES);
+  return isMark(mark, markOfOwner(secret, random, actor));
+}
+
+function markOfTicket(secret: Secret, content: Buffer): Buffer {
+  return markOf(secret, "websocket tickets v1", content.toString("hex"), TICKET_MARK_BYTES);
+}
+
+function markOfOwner(secret: Secret, random: Buffer, actor: Actor): Buffer {
+  const { userId, scopes, credential } = actor;
+  const of =
+    credential.kind === "session"
+      ? [credential.epoch, credential.expiresAtMs]
+      : [credential.apiKeyId];
+  const text = JSON.stringify([random.toString("hex"), userId, writeScopes(scopes), ...of]);
+  return markOf(secret, "websocket tickets v1", text, OWNER_MARK_BYTES);
 }
 
 /** Issues a ticket. `scopes` is `read` for a session, and the scopes of the key otherwise. */
@@ -65,7 +86,7 @@ export async function issueTicket(
   settings: Secret & Pick<Config, "STREAM_DAILY_TICKETS">,
   { actor, scopes }: { actor: Actor; scopes: readonly Scope[] },
 ): Promise<{ ticket: string; expires_at: string; scopes: Scope[] }> {
-  const ticket = newTicket(settings);
+  const ticket = newTicket(settings, { ...actor, scopes });
   const { credential } = actor;
   const session = credential.kind === "session" ? credential : undefined;
   const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
@@ -123,9 +144,9 @@ export async function consumeTicket(
   upgrade: { ticket: string; stream: string | Sql; clientIp: string | undefined },
 ): Promise<TicketActor> {
   const row = isOwnTicket(secret, upgrade.ticket) ? await markUsed(db, upgrade) : undefined;
-  if (row === undefined)
+  const actor = row && actorOf(row);
+  if (row === undefined || actor === undefined || !isTicketOf(secret, upgrade.ticket, actor))
     throw problem("ticket_invalid", "The ticket is unknown, used or expired. Request a new one.");
-  const actor = actorOf(row);
   const rejection = actorRejectionOf(actor, row);
   if (rejection !== undefined) throw new Problem(rejection);
   // A session's row has no key, so any address may use it.

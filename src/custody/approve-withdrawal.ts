@@ -16,6 +16,7 @@ import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
+import { macOfEntry } from "./withdrawal-addresses.ts";
 import { liquidity } from "./withdrawal-transfers.ts";
 import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
 
@@ -39,22 +40,25 @@ export async function approveWithdrawal(
 }
 
 /** The approval itself. Only `approveWithdrawal` may be called for a request. */
-export function approveAfterStepUp(
+export async function approveAfterStepUp(
   db: D1Database,
   keys: MacKeys,
   approval: Approval,
 ): Promise<Changed> {
   const { actor, withdrawalId } = approval;
+  const mine = sql`(user_id, chain, address) = (SELECT user_id, chain, to_address FROM withdrawals
+    WHERE withdrawal_id = ${uuid(withdrawalId)} AND user_id = ${uuid(actor.userId)})`;
+  const listed = await macOfEntry(db, keys, mine);
   const approve = changeWithdrawal({
     ...approval,
     kind: "withdrawal_approved",
     set: (group) => sql`status = 'queued', approved_at = ${group.at},
       approval_mac = ${approvalMac(keys, withdrawalId)}`,
-    preconditions: (at) => preconditions(actor, at),
+    preconditions: (at) => preconditions(actor, listed, at),
     facts: {
       status: atom("w.status"),
       expired: expr`ifnull(w.approval_expires_at <= ${NOW}, 0)`,
-      ...policyFacts(withdrawing(actor)),
+      ...policyFacts(withdrawing(actor, listed)),
     },
     apart: actorFacts(actor),
   });
@@ -65,8 +69,9 @@ type Facts = ActorFacts &
   PolicyFacts & { readonly status: WithdrawalStatus; readonly expired: number };
 
 /** The withdrawal `w`. */
-function withdrawing({ userId }: SessionActor) {
+function withdrawing({ userId }: SessionActor, listed: string | null) {
   return {
+    listed: atom("?", [listed]),
     user: uuid(userId),
     chain: atom("w.chain"),
     address: atom("w.to_address"),
@@ -77,7 +82,11 @@ function withdrawing({ userId }: SessionActor) {
 }
 
 /** Over `withdrawals w`. */
-function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Facts, Changed>[] {
+function preconditions(
+  actor: SessionActor,
+  listed: string | null,
+  at: Expr,
+): readonly Precondition<Facts, Changed>[] {
   return [
     actorPrecondition(actor, at),
     required(
@@ -96,7 +105,7 @@ function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Fac
       detail: "Withdrawals are paused. Approve it later.",
     })),
     // The day of the order may be over, and its limit used again.
-    ...allowedByPolicy(withdrawing(actor), at),
+    ...allowedByPolicy(withdrawing(actor, listed), at),
     // Withdrawals that wait for approval do not count as in flight.
     required(
       expr`${liquidity({ chain: atom("w.chain"), asset: atom("w.asset") })} >= w.amount`,

@@ -365,7 +365,7 @@ function registerAddressBookRoutes(app: Api): void {
     handler: ({ db, settings, actor, fields, clientIp }) => {
       requireFresh(settings, actor);
       const { address_id: addressId } = fields;
-      return removeWithdrawalAddress(db, settings, { actor, ip: clientIp, addressId });
+      return removeWithdrawalAddress(db, { actor, ip: clientIp, addressId });
     },
   });
 }

@@ -49,6 +49,7 @@ import {
   WITHDRAWAL,
   WITHDRAWAL_TEXT,
 } from "./payment-records.ts";
+import { isEntry, macOfEntry } from "./withdrawal-addresses.ts";
 import { liquidity, ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
@@ -78,13 +79,19 @@ export const MAX_REVERTED_PAYMENTS = 3;
 const REVERTED_PAYMENTS_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
 
+/** A command with the MAC of its address's entry in the address book (`macOfEntry`). */
+type Ordered = WithdrawCommand & { readonly listed: string | null };
+
 /** Throws the contract's problems. A rejected call does not use up its client_withdrawal_id. */
-export function withdraw(
+export async function withdraw(
   db: D1Database,
   settings: Config,
-  command: WithdrawCommand,
+  given: WithdrawCommand,
 ): Promise<Withdrawn> {
-  const { actor, terms } = command;
+  const { actor, terms } = given;
+  const { chain, toAddress: address } = terms;
+  const entry = isEntry(actor.userId, { chain, address });
+  const command: Ordered = { ...given, listed: await macOfEntry(db, settings, entry) };
   const withdrawalId = uuidv7();
   const jobId = uuidv7();
   const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)}`;
@@ -129,7 +136,7 @@ export function withdraw(
 function insertWithdrawal(
   ids: { readonly withdrawalId: string; readonly jobId: string },
   settings: Config,
-  command: WithdrawCommand,
+  command: Ordered,
   group: Group,
 ): Sql {
   const { actor, terms } = command;
@@ -165,8 +172,9 @@ function bounded(amount: bigint): bigint {
   return amount > MAX_NATIVE_UNITS ? MAX_NATIVE_UNITS : amount;
 }
 
-function withdrawing({ actor, terms }: Pick<WithdrawCommand, "actor" | "terms">) {
+function withdrawing({ actor, terms, listed }: Pick<Ordered, "actor" | "terms" | "listed">) {
   return {
+    listed: atom("?", [listed]),
     user: uuid(actor.userId),
     chain: atom("?", [terms.chain]),
     address: blob(terms.toAddress),
@@ -190,7 +198,7 @@ type Facts = InstantFact & PolicyFacts & { readonly available: string; readonly 
 
 type Preconditions = readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[];
 
-function preconditions(settings: Config, command: WithdrawCommand, at: Expr): Preconditions {
+function preconditions(settings: Config, command: Ordered, at: Expr): Preconditions {
   const { actor, notAfter } = command;
   return [
     actorPrecondition(actor, at),
@@ -244,7 +252,7 @@ function replayOf(earlier: string | null, terms: WithdrawTerms): Withdrawn | und
 
 function withinLimits(
   settings: Config,
-  { actor, terms, vaultLimit }: WithdrawCommand,
+  { actor, terms, vaultLimit, listed }: Ordered,
   at: Expr,
 ): Preconditions {
   const user = uuid(actor.userId);
@@ -272,7 +280,7 @@ function withinLimits(
         "failed ones included.",
       extensions: { remaining: 0 },
     })),
-    ...allowedByPolicy(withdrawing({ actor, terms }), at),
+    ...allowedByPolicy(withdrawing({ actor, terms, listed }), at),
     required(
       expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
         WHERE user_id = ${user}

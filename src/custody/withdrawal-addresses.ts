@@ -4,15 +4,27 @@
  */
 import * as z from "zod";
 import { checksumAddress } from "../assets/address.ts";
-import { detailed, recordOf } from "../audit/audit.ts";
+import { recordOf } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
+import { isListedMac, listedMac } from "../ledger/withdrawal-mac.ts";
+import { NOW } from "../platform/commit.ts";
 import { commitOwnChange } from "../auth/own-change.ts";
 import { fetchCount, olderThan, pageOf, type PageQuery, type TimeId } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
-import { all, blob, type Expr, expr, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  blob,
+  type Expr,
+  expr,
+  readUuid,
+  scalar,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 
@@ -41,19 +53,21 @@ export async function createWithdrawalAddress(
 ): Promise<Entry> {
   const { userId } = actor;
   const addressId = uuidv7();
-  const afterMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
+  // The MAC is over the instant, so it is read before the commit.
+  const createdAt = await scalar<number>(db, NOW);
+  const activeFrom = createdAt + settings.AUTH_SECURITY_DELAY_SECS * 1_000;
+  const mac = listedMac(settings, { ...entry, userId, activeFrom });
   const listed = expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${isEntry(userId, entry)})`;
   const record = recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId });
-  const address = entry.address.toLowerCase().replace(/^0x/, "");
   await commitOwnChange(db, actor, {
-    record: detailed(settings, record, { chain: entry.chain, address, afterMs }),
+    record,
     when: () => expr`NOT ${listed} AND (SELECT count(*) FROM withdrawal_addresses
         WHERE user_id = ${uuid(userId)}) < ${MAX_WITHDRAWAL_ADDRESSES}`,
-    statements: ({ at, applied }) => [
+    statements: ({ applied }) => [
       sql`INSERT INTO withdrawal_addresses
-          (address_id, user_id, chain, address, label, created_at, active_from)
+          (address_id, user_id, chain, address, label, created_at, active_from, mac)
         SELECT ${uuid(addressId)}, ${uuid(userId)}, ${entry.chain}, ${blob(entry.address)},
-          ${entry.label}, ${at}, ${at} + ${afterMs}
+          ${entry.label}, ${createdAt}, ${activeFrom}, ${mac}
         WHERE ${applied}`,
     ],
   });
@@ -69,7 +83,6 @@ export async function createWithdrawalAddress(
 /** Removes an address. Throws `withdrawal_address_unknown`. */
 export async function removeWithdrawalAddress(
   db: D1Database,
-  settings: MacKeys,
   { actor, ip, addressId }: By & { readonly addressId: string },
 ): Promise<Entry> {
   const { userId } = actor;
@@ -77,7 +90,7 @@ export async function removeWithdrawalAddress(
   const [row] = await readEntries(db, mine);
   const record = recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId });
   const removed = await commitOwnChange(db, actor, {
-    record: detailed(settings, record, {}),
+    record,
     when: () => expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
     statements: ({ applied }) => [
       sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND ${applied}`,
@@ -85,6 +98,22 @@ export async function removeWithdrawalAddress(
   });
   if (removed && row !== undefined) return entryView(row);
   throw problem("withdrawal_address_unknown", "You have no such withdrawal address.");
+}
+
+/**
+ * The MAC of the entry that meets the condition. Null: there is none, or SQL has written it. The
+ * guard of a withdrawal compares the MAC, so it need not trust the row.
+ */
+export async function macOfEntry(
+  db: D1Database,
+  keys: MacKeys,
+  condition: Sql,
+): Promise<string | null> {
+  const [row] = await readEntries(db, condition);
+  if (row === undefined) return null;
+  const { chain, address, active_from: activeFrom, mac } = row;
+  const userId = readUuid(row.user_id);
+  return isListedMac(keys, { chain, address, userId, activeFrom }, mac) ? mac : null;
 }
 
 export async function listWithdrawalAddresses(
@@ -103,6 +132,8 @@ export async function listWithdrawalAddresses(
 
 type Row = Destination & {
   readonly address_id: string;
+  readonly user_id: string;
+  readonly mac: string | null;
   readonly label: string;
   readonly created_at: number;
   readonly active_from: number;
@@ -112,8 +143,8 @@ type Row = Destination & {
 function readEntries(db: D1Database, condition: Sql, limit = 1): Promise<Row[]> {
   return all<Row>(
     db,
-    sql`SELECT hex(address_id) AS address_id, chain, hex(address) AS address, label, created_at,
-        active_from
+    sql`SELECT hex(address_id) AS address_id, hex(user_id) AS user_id, chain,
+        hex(address) AS address, label, created_at, active_from, mac
       FROM withdrawal_addresses WHERE ${condition}
       ORDER BY created_at DESC, address_id DESC LIMIT ${limit}`,
   );
@@ -130,6 +161,6 @@ function entryView(row: Row): Entry {
   };
 }
 
-function isEntry(userId: string, { chain, address }: Destination): Expr {
+export function isEntry(userId: string, { chain, address }: Destination): Expr {
   return expr`user_id = ${uuid(userId)} AND chain = ${chain} AND address = ${blob(address)}`;
 }

@@ -16,6 +16,8 @@ type Withdrawing = {
   readonly amount: Expr;
   /** The amount as decimal text. It may exceed what an INTEGER can hold. */
   readonly amountText: Expr;
+  /** The MAC of the address's entry in the address book. NULL: it is not listed. */
+  readonly listed: Expr;
   /** The id of one that is to be approved, which does not count twice. */
   readonly withdrawal?: Expr;
 };
@@ -28,10 +30,11 @@ export type PolicyFacts = {
 };
 
 export function policyFacts(withdrawing: Withdrawing): Columns<keyof PolicyFacts> {
-  const { user, chain, address, amountText, withdrawal } = withdrawing;
+  const { user, chain, address, amountText, listed, withdrawal } = withdrawing;
   return {
     address_active_from: expr`SELECT b.active_from FROM withdrawal_addresses b
-      WHERE b.user_id = ${user} AND b.chain = ${chain} AND b.address = ${address}`,
+      WHERE b.user_id = ${user} AND b.chain = ${chain} AND b.address = ${address}
+        AND b.mac = ${listed}`,
     withdraw_limit: expr`SELECT json_object(
         'maximum', CAST(p.withdraw_max_usdc_per_day AS TEXT),
         'used', ${sumText(withdrawnLastDay(user, NOW, withdrawal))},
@@ -42,7 +45,7 @@ export function policyFacts(withdrawing: Withdrawing): Columns<keyof PolicyFacts
 
 /** Rejections: `address_not_listed` and `account_limit`. */
 export function allowedByPolicy(
-  { user, chain, address, amount, withdrawal }: Withdrawing,
+  { user, chain, address, amount, listed, withdrawal }: Withdrawing,
   at: Expr,
 ): readonly Precondition<PolicyFacts, never>[] {
   return [
@@ -50,7 +53,7 @@ export function allowedByPolicy(
       expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
       WHERE p.withdraw_listed_only = 1 AND NOT EXISTS (SELECT 1 FROM withdrawal_addresses b
         WHERE b.user_id = ${user} AND b.chain = ${chain} AND b.address = ${address}
-          AND b.active_from <= ${at}))`,
+          AND b.mac = ${listed} AND b.active_from <= ${at}))`,
       ({ address_active_from: activeFrom }) => ({
         code: "address_not_listed",
         detail:

@@ -1,7 +1,8 @@
 /**
- * The MACs of a withdrawal: over its terms when accepted, over its id when approved. The payer
- * checks both before it signs (payer/park-withdrawal.ts), and the reconciliation compares them. Who
- * can write SQL can edit or insert a withdrawal, but it takes a key of AUDIT_KEYS to have it paid.
+ * The MACs of a withdrawal: over its terms when accepted, over its id when approved, and over the
+ * entry of the address book that allows it. The payer checks the first two before it signs
+ * (payer/park-withdrawal.ts), and the reconciliation compares them. Who can write SQL can edit or
+ * insert a withdrawal, but it takes a key of AUDIT_KEYS to have it paid.
  */
 import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { type RowOf, typed } from "../platform/sql.ts";
@@ -28,6 +29,26 @@ export function termsMac(keys: MacKeys, terms: MacTerms, waits: boolean): string
 
 export function approvalMac(keys: MacKeys, withdrawalId: string): string {
   return macOf(keys, "withdrawal v1", approvalOf(withdrawalId));
+}
+
+/** An entry of the address book, which counts from an instant. */
+export type ListedAddress = {
+  readonly userId: string;
+  readonly chain: string;
+  readonly address: string;
+  readonly activeFrom: number;
+};
+
+export function listedMac(keys: MacKeys, entry: ListedAddress): string {
+  return macOf(keys, "withdrawal v1", listedOf(entry));
+}
+
+export function isListedMac(keys: MacKeys, entry: ListedAddress, mac: string | null): boolean {
+  return isMacOf(keys, "withdrawal v1", { values: listedOf(entry), mac });
+}
+
+function listedOf({ userId, chain, address, activeFrom }: ListedAddress): readonly string[] {
+  return ["listed", bareId(userId), chain, bare(address), String(activeFrom)];
 }
 
 function valuesOf(terms: MacTerms, waits: boolean): readonly string[] {

@@ -92,7 +92,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   users: { bytes: 139, user: "t.user_id" },
   vault_events: { bytes: 334 },
   webhook_endpoints: { bytes: 193, user: "t.user_id" },
-  withdrawal_addresses: { bytes: 190, user: "t.user_id" },
+  withdrawal_addresses: { bytes: 240, user: "t.user_id" },
   withdrawals: { bytes: 543, user: "t.user_id" },
   ws_tickets: { bytes: 164, user: "t.user_id" },
 };

@@ -41,7 +41,7 @@ import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function createAccount(context: OperatorContext): Promise<unknown> {
   const given = fieldOption(context, "email", email);
-  const { userId } = await createUser(context.env.DB, context.settings, {
+  const { userId } = await createUser(context.env.DB, {
     email: given,
     passwordHash: await hashGivenPassword(context),
     by: actorOf(context),
@@ -133,17 +133,17 @@ async function resetOf(
 
 export async function freeze(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  const { env, settings, operator } = context;
+  const { env, operator } = context;
   const changed = await freezeAccount(env, userId, (alongside) =>
-    freezeUser(env.DB, settings, { userId, operator }, alongside),
+    freezeUser(env.DB, { userId, operator }, alongside),
   );
   return { user_id: userId, frozen: true, changed };
 }
 
 export async function unfreeze(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  const { env, settings, operator } = context;
-  const changed = await unfreezeUser(env.DB, settings, { userId, operator });
+  const { env, operator } = context;
+  const changed = await unfreezeUser(env.DB, { userId, operator });
   await pushNotices(env, userId);
   return { user_id: userId, frozen: false, changed };
 }

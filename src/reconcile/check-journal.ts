@@ -12,7 +12,7 @@ import { idsFrom } from "../platform/uuid.ts";
 export type ScanScope = "recent" | "full";
 
 /** Rows that are checked in turn, also without recent changes. The first follows the last. */
-export const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
+export const TURNS = ["accounts", "streams", "addresses"] as const;
 export const SCAN_KINDS = ["transfers", "groups", ...TURNS] as const;
 export type ScanKind = (typeof SCAN_KINDS)[number];
 

@@ -51,7 +51,6 @@ const CHECKS_OF_ACCOUNTS: ReadonlySet<Check> = new Set([
   "pending_mismatch",
   "holdings_short",
   "expiry_overdue",
-  "rights_mismatch",
   "address_mismatch",
 ]);
 

@@ -18,7 +18,6 @@ export type Check =
   | "withdrawal_mismatch"
   | "event_mismatch"
   | "expiry_overdue"
-  | "rights_mismatch"
   | "address_mismatch"
   | "holdings_short"
   | "check_failed";
@@ -27,10 +26,10 @@ export type Difference = {
   readonly check: Check;
   /**
    * `<owner>/<kind>/<asset>`, where the owner is a user id, `fees`, `external:<chain>` or `all`. Of
-   * `event_mismatch`: the name of the stream. Of `rights_mismatch`: `<user id>/<what>`, such as
-   * `/policy` or `/key/<api_key_id>`. Of `address_mismatch`: `<user id>/deposit/<deposit_id>` or
-   * `<user id>/deposit-address/<chain>/<0x…>`. Of `withdrawal_mismatch`:
-   * `<user id>/withdrawal/<withdrawal_id>`. Of `check_failed`: `all/check/<name of the check>`.
+   * `event_mismatch`: the name of the stream. Of `address_mismatch`:
+   * `<user id>/deposit/<deposit_id>` or `<user id>/deposit-address/<chain>/<0x…>`. Of
+   * `withdrawal_mismatch`: `<user id>/withdrawal/<withdrawal_id>`. Of `check_failed`:
+   * `all/check/<name of the check>`.
    */
   readonly account: string;
   /** Native units, signed: what is there less what should be there. */

@@ -36,7 +36,6 @@ import {
   TURNS,
 } from "./check-journal.ts";
 import { checkOrders, checkPayments, checkPostings, nextChange } from "./check-records.ts";
-import { checkRights } from "./check-rights.ts";
 import { checkQuotes, checkRequests, checkTerms } from "./check-trades.ts";
 import type { Difference } from "./difference.ts";
 import { report } from "./difference-alerts.ts";
@@ -46,13 +45,12 @@ const TRANSFERS_PER_CHUNK = 2_000;
 const GROUPS_PER_CHUNK = 500;
 const ACCOUNTS_PER_CHUNK = 2_000;
 const STREAMS_PER_CHUNK = 500;
-const USERS_PER_CHUNK = 100;
 /** Deriving an address takes some 50 µs of the Worker's time. */
 const ADDRESSES_PER_CHUNK = 500;
 
 /** What the Worker's secrets say of rows that SQL can edit. */
 export type Keys = {
-  /** Verify that the service wrote the withdrawals, and the audit events of rights. */
+  /** Verify that the service wrote the withdrawals. */
   readonly macKeys: MacKeys & Deployed;
   /** Derives deposit addresses, with which their rows are compared. */
   readonly addressOf?: AddressOf | undefined;
@@ -104,10 +102,6 @@ function scansOf(db: D1Database, scan: ScanScope, keys: Keys): Readonly<Record<S
     streams: {
       next: nextOf("streams", "stream_id", STREAMS_PER_CHUNK),
       check: each("stream", { "numbers of streams": (part) => checkStreams(db, scan, part) }),
-    },
-    rights: {
-      next: nextOf("users", "rowid", USERS_PER_CHUNK),
-      check: each("user", { rights: (part) => checkRights(db, macKeys, part) }),
     },
     addresses: {
       // NOT INDEXED makes SQLite seek by rowid.

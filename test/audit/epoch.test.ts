@@ -228,7 +228,6 @@ describe("a thief who can write SQL", () => {
     const { verdict, discrepancies } = await verify(1);
     expect(verdict).toBe("forged");
     expect(discrepancies).toContainEqual({ auditSeq: 5, upTo: 1_000_007, kind: "missing" });
-    expect(discrepancies).toContainEqual({ auditSeq: 1_000_008, kind: "forged" });
   });
 
   it("cannot move an epoch, nor hide events in its gap", async () => {

@@ -445,7 +445,7 @@ it("counts and revokes live keys without reading those that were revoked", async
   await minted(user);
   const batches = await rowsReadBy(async (db) => {
     await mintApiKey(db, settings(), { actor: user.actor, ip: undefined, key: SESSION_KEY });
-    await endSessions(db, settings(), { actor: user.actor, revokeKeys: true, ip: undefined });
+    await endSessions(db, { actor: user.actor, revokeKeys: true, ip: undefined });
   });
   expect(batches).toBeLessThan(300);
   const live = await first<{ keys: number }>(

@@ -49,8 +49,8 @@ beforeAll(async () => {
 const operator = "test";
 const OPERATOR_CALLS: Readonly<Record<string, (userId: string) => Promise<unknown>>> = {
   unfreezeUser: async (userId) => {
-    await freezeUser(db, settings(), { userId, operator });
-    await unfreezeUser(db, settings(), { userId, operator });
+    await freezeUser(db, { userId, operator });
+    await unfreezeUser(db, { userId, operator });
   },
   setPassword: (userId) =>
     setPassword(db, settings(), { userId, operator, keepKeys: false, passwordHash: "x" }),

@@ -4,9 +4,9 @@ import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { freezeUser, unfreezeUser } from "../../src/auth/freeze-user.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { anyIp, apiOf, codeOf, problemOf, send, settings } from "../support/http.ts";
+import { anyIp, apiOf, codeOf, problemOf, send } from "../support/http.ts";
 import { quotedMarket } from "../support/market.ts";
-import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
+import { codeOfStep, enrol, freshCode, moveTotp, presentStep } from "../support/totp.ts";
 import { newKey, newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
 // scrypt is slow on a busy machine.
@@ -36,11 +36,7 @@ const freeze = async (caller: Parameters<typeof apiOf>[0]) => {
 
 const DAY_MS = 86_400_000;
 /** Lets time pass for the authenticator. */
-const agePast = ({ userId }: TestUser, ms: number) =>
-  all(
-    env.DB,
-    sql`UPDATE totp_secrets SET created_at = created_at - ${ms} WHERE user_id = ${uuid(userId)}`,
-  );
+const agePast = moveTotp;
 
 it("stops every credential and is ended by a code", async () => {
   const user = await newUserWithPassword();
@@ -102,16 +98,12 @@ it("is ended by the operator only without TOTP, or after the operator's freeze",
   const user = await newUserWithPassword();
   const { secret } = await enrol(user);
   await freeze(user);
-  expect(await freezeUser(env.DB, settings(), { userId: user.userId, operator: "test" })).toBe(
-    true,
-  );
+  expect(await freezeUser(env.DB, { userId: user.userId, operator: "test" })).toBe(true);
   expect(await problemOf(await unfreeze(user, await freshCode(user, secret)))).toMatchObject({
     code: "account_frozen",
     frozen_by: "operator",
   });
-  expect(await unfreezeUser(env.DB, settings(), { userId: user.userId, operator: "test" })).toBe(
-    true,
-  );
+  expect(await unfreezeUser(env.DB, { userId: user.userId, operator: "test" })).toBe(true);
   const code = { totp_code: await freshCode(user, secret) };
   expect((await login(user, code)).status).toBe(200);
 });
@@ -156,7 +148,7 @@ it.each<[string, (user: TestUser) => Promise<Factors>]>([
     "new authenticator",
     async (user) => {
       const { codes } = await enrol(user);
-      await agePast(user, DAY_MS + 1);
+      await agePast(user, DAY_MS + 1, codes);
       const { json } = await apiOf(user, DAY).post("/auth/totp", {
         password: PASSWORD,
         recovery_code: codes[0],

@@ -101,7 +101,7 @@ describe("the account policy", () => {
     const user = await newUserWithPassword();
     await set(user, { max_trade_usdc_per_day: 1 });
     await set(user, { max_trade_usdc_per_day: null });
-    await freezeUser(db, settings(), { userId: user.userId, operator: "test" });
+    await freezeUser(db, { userId: user.userId, operator: "test" });
     const rows = await all(
       db,
       sql`SELECT max_trade_usdc_per_day AS amount FROM account_policies

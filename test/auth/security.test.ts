@@ -171,7 +171,7 @@ describe.each(guarded)("%s", (_name, route) => {
   it("rejects frozen accounts once the credential is verified", async () => {
     const user = await newUser();
     const key = await newKey(user, []);
-    await freezeUser(env.DB, settings(), { userId: user.userId, operator: "test" });
+    await freezeUser(env.DB, { userId: user.userId, operator: "test" });
     forgetAllCredentials();
     expect(await codeOf(await call(route, bearer(user.token)))).toBe("403 account_frozen");
     expect(await codeOf(await signed(route, key))).toBe("403 account_frozen");

@@ -135,8 +135,8 @@ it("reports a freeze only to callers with the right password", async () => {
     password: PASSWORD,
     ip: anyIp(),
   });
-  expect(await freezeUser(env.DB, settings(), { userId, operator: "test" })).toBe(true);
-  expect(await freezeUser(env.DB, settings(), { userId, operator: "test" })).toBe(false);
+  expect(await freezeUser(env.DB, { userId, operator: "test" })).toBe(true);
+  expect(await freezeUser(env.DB, { userId, operator: "test" })).toBe(false);
   expect(
     await problemCode(login(env.DB, settings(), { email, password: PASSWORD, ip: anyIp() })),
   ).toBe("account_frozen");
@@ -148,7 +148,7 @@ it("reports a freeze only to callers with the right password", async () => {
     code: "account_frozen",
     frozen_by: "operator",
   });
-  expect(await unfreezeUser(env.DB, settings(), { userId, operator: "test" })).toBe(true);
+  expect(await unfreezeUser(env.DB, { userId, operator: "test" })).toBe(true);
   forgetAllCredentials();
   expect(await codeOf(await whoami())).toBe("401 session_invalid");
 });

@@ -10,7 +10,6 @@ import { anchorAudit } from "../../src/audit/anchor.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { KeyLimits } from "../../src/auth/key-limits.ts";
-import { checkRights } from "../../src/reconcile/check-rights.ts";
 import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { type Api, apiOf, codeOf, send, settings } from "../support/http.ts";
 import { edit, insertWithdrawal, newAddress, newAsset } from "../support/ledger.ts";
@@ -468,30 +467,6 @@ describe("a thief with write access by SQL", () => {
     const login = { email: user.email, password: PASSWORD, totp_code };
     const response = await send("/auth/login", { method: "POST", body: JSON.stringify(login) });
     expect(await codeOf(response)).toBe("401 totp_invalid");
-  });
-
-  it("revives ended sessions, until a freeze, and `reconcile` names the user", async () => {
-    const { user } = await newOwner();
-    const thief = apiOf(user);
-    const ask = async () => {
-      forgetAllCredentials();
-      return (await thief.get("/auth/whoami")).status;
-    };
-    expect((await thief.delete("/auth/sessions", {})).status).toBe(200);
-    expect(await ask()).toBe(401);
-    const { userId } = user;
-    await all(env.DB, sql`UPDATE users SET session_epoch = 0 WHERE user_id = ${uuid(userId)}`);
-    expect(await ask()).toBe(200);
-    const everybody = { after: 0, upTo: 1_000_000 };
-    const wrong = await checkRights(env.DB, settings(), everybody);
-    expect(wrong.filter(({ account }) => account.startsWith(userId))).toMatchObject([
-      { account: `${userId}/sessions` },
-    ]);
-    for (const command of ["freeze", "unfreeze"])
-      expect(await sendOrder(orderOf(["user", command], { "user-id": userId }))).toMatchObject({
-        ok: true,
-      });
-    expect(await ask()).toBe(401);
   });
 
   it("edits the audit log, and `audit verify` names the row", async () => {

@@ -45,7 +45,11 @@ it("makes ten recovery codes of 80 bits, read in any spelling", () => {
   expect(new Set(codes).size).toBe(10);
   for (const code of codes) expect(code).toMatch(/^([A-Z2-7]{4}-){3}[A-Z2-7]{4}$/);
   const [code = ""] = codes;
-  const hash = hashOfRecoveryCode("user-1", code);
-  expect(hashOfRecoveryCode("user-1", ` ${code.toLowerCase().replaceAll("-", " ")}`)).toBe(hash);
-  expect(hashOfRecoveryCode("user-2", code)).not.toBe(hash);
+  const [secret, owner] = [{ ADDRESS_KEY: "k".repeat(32) }, { userId: "user-1", since: 1 }];
+  const hash = hashOfRecoveryCode(secret, owner, code);
+  const spelled = ` ${code.toLowerCase().replaceAll("-", " ")}`;
+  expect(hashOfRecoveryCode(secret, owner, spelled)).toBe(hash);
+  for (const other of [{ userId: "user-2" }, { since: 2 }])
+    expect(hashOfRecoveryCode(secret, { ...owner, ...other }, code)).not.toBe(hash);
+  expect(hashOfRecoveryCode({ ADDRESS_KEY: "l".repeat(32) }, owner, code)).not.toBe(hash);
 });

@@ -125,7 +125,7 @@ it("checks key and user in D1 when a ticket is used", async () => {
 
   const ticket = await ticketOf(user);
   const ofFrozen = await signedTicket(await newKey(user, ["read"], { allowedIps: ["10.0.0.0/8"] }));
-  await freezeUser(env.DB, settings(), { userId: user.userId, operator: "test" });
+  await freezeUser(env.DB, { userId: user.userId, operator: "test" });
   expect(await rejectionOf(ofFrozen, "192.0.2.1")).toBe("account_frozen");
   expect(await rejectionOf(ticket)).toBe("account_frozen");
 });

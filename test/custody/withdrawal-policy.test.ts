@@ -4,7 +4,12 @@ import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { expireApprovals } from "../../src/custody/expire-approvals.ts";
 import { setWithdrawalsPaused } from "../../src/custody/operator-commands.ts";
 import { MAX_WITHDRAWAL_ADDRESSES } from "../../src/custody/withdrawal-addresses.ts";
-import { alteredTerms, MAC_COLUMNS, type MacRow } from "../../src/ledger/withdrawal-mac.ts";
+import {
+  alteredTerms,
+  listedMac,
+  MAC_COLUMNS,
+  type MacRow,
+} from "../../src/ledger/withdrawal-mac.ts";
 import { all, blob, raw, select, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
 import { balances, edit, newAddress, newAsset } from "../support/ledger.ts";
@@ -50,12 +55,13 @@ const add = (user: TestUser, body: object, changes: Record<string, string> = {})
   apiOf(user, changes).post(ADD, { password: PASSWORD, label: "wallet", ...body });
 
 /** Adds an active address on a chain that is not configured. */
-const addElsewhere = (user: TestUser, address: `0x${string}`) =>
+const addElsewhere = ({ userId }: TestUser, address: `0x${string}`) =>
   all(
     db,
     sql`INSERT INTO withdrawal_addresses
-        (address_id, user_id, chain, address, label, created_at, active_from)
-      VALUES (randomblob(16), ${uuid(user.userId)}, 'elsewhere', ${blob(address)}, 'x', 0, 0)`,
+        (address_id, user_id, chain, address, label, created_at, active_from, mac)
+      VALUES (randomblob(16), ${uuid(userId)}, 'elsewhere', ${blob(address)}, 'x', 0, 0,
+        ${listedMac(settings(), { userId, chain: "elsewhere", address, activeFrom: 0 })})`,
   );
 
 describe("the address book", () => {
@@ -155,7 +161,7 @@ describe("the address book", () => {
     const user = await newUserWithPassword();
     const active = await add(user, { address: newAddress() });
     await add(user, { address: newAddress() }, DAY);
-    await freezeUser(db, settings(), { userId: user.userId, operator: "test" });
+    await freezeUser(db, { userId: user.userId, operator: "test" });
     const rows = await all(
       db,
       sql`SELECT lower(hex(address_id)) AS id FROM withdrawal_addresses
@@ -190,6 +196,16 @@ describe("withdraw_listed_only", () => {
       active_from: json["active_from"],
     });
     expect((await withdraw(1, listed)).status).toBe(202);
+    // An entry that SQL has edited lists nothing.
+    await all(
+      db,
+      sql`UPDATE withdrawal_addresses SET active_from = 1 WHERE user_id = ${uuid(user.userId)}`,
+    );
+    for (const to of [waiting, listed])
+      expect((await withdraw(1, to)).json).toMatchObject({
+        code: "address_not_listed",
+        active_from: null,
+      });
   });
 });
 

@@ -9,7 +9,7 @@ import { config } from "../../src/platform/config.ts";
 import { trimDailyCounts } from "../../src/platform/daily-limit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
-import { apiOf, settings } from "../support/http.ts";
+import { apiOf } from "../support/http.ts";
 import { newAsset, queueWithdrawal } from "../support/ledger.ts";
 import {
   command,
@@ -191,8 +191,6 @@ describe("a nearly full database", () => {
     expect([outcomeOf(cancelled), outcomeOf(accepted)]).toEqual(["ok", "ok"]);
     expect((await queueWithdrawal(key, book, 1n)).amount).toBe(1n);
     expect(await revokeApiKey(env.DB, { apiKeyId: key.apiKeyId, operator: "test" })).toBe(true);
-    expect(await freezeUser(env.DB, settings(), { userId: maker.userId, operator: "test" })).toBe(
-      true,
-    );
+    expect(await freezeUser(env.DB, { userId: maker.userId, operator: "test" })).toBe(true);
   });
 });

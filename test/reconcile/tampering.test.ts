@@ -351,15 +351,6 @@ const EDITS: readonly Edit[] = [
     finds: ["request_mismatch", "event_mismatch"],
   },
   {
-    title: "an account policy added",
-    table: "account_policies",
-    statements: (of) => [
-      sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
-          withdraw_listed_only) VALUES (${uuid(of.requesterId)}, 1, 1, 1, 1)`,
-    ],
-    finds: ["rights_mismatch"],
-  },
-  {
     title: "a settled withdrawal's address changed",
     table: "withdrawals",
     statements: (of) => [

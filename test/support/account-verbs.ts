@@ -135,7 +135,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
   endSessions: {
     by: ["session"],
     kind: "sessions_ended",
-    call: (actor) => endSessions(db, settings, { actor: session(actor), revokeKeys: false, ip }),
+    call: (actor) => endSessions(db, { actor: session(actor), revokeKeys: false, ip }),
   },
   changePassword: {
     by: ["session"],
@@ -202,12 +202,12 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
       );
       return "";
     },
-    call: (actor) => cancelTotpRemoval(db, settings, { actor: session(actor), clientIp }),
+    call: (actor) => cancelTotpRemoval(db, { actor: session(actor), clientIp }),
   },
   freezeAccount: {
     by: ["session", "key"],
     kind: "account_frozen",
-    call: (actor) => freezeOwnAccount(db, settings, { actor, clientIp }),
+    call: (actor) => freezeOwnAccount(db, { actor, clientIp }),
   },
   createDepositAddress: {
     by: ["session", "key"],
@@ -235,7 +235,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
       return (await createWithdrawalAddress(db, settings, entry)).address_id;
     },
     call: (actor, addressId) =>
-      removeWithdrawalAddress(db, settings, { actor: session(actor), ip, addressId }),
+      removeWithdrawalAddress(db, { actor: session(actor), ip, addressId }),
   },
   approveWithdrawal: {
     by: ["session"],

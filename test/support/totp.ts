@@ -1,8 +1,11 @@
 /** One-time codes, made independently of the service's library (RFC 4226 and RFC 6238). */
 import { createHmac } from "node:crypto";
 import { env } from "cloudflare:workers";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf } from "./http.ts";
+import { sealSecret } from "../../src/auth/secret-box.ts";
+import { bindingOfTotp, openTotp, type SealedTotp } from "../../src/auth/totp-secret.ts";
+import { hashOfRecoveryCode } from "../../src/auth/totp.ts";
+import { all, blob, first, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { apiOf, settings } from "./http.ts";
 import { PASSWORD, type TestUser } from "./users.ts";
 
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -38,4 +41,51 @@ export async function enrol(
     totp_code: codeOfStep(secret, step),
   });
   return { secret, codes: confirmed.json["recovery_codes"], step };
+}
+
+/** Lets time pass for the user's authenticators and these recovery codes, which bind instants. */
+export async function moveTotp(
+  user: TestUser,
+  ms: number,
+  codes: readonly string[] = [],
+): Promise<void> {
+  const next = { sealed: "next_sealed", masterKeyId: "next_master_key_id", since: "next_from" };
+  const present = { sealed: "secret_sealed", masterKeyId: "master_key_id", since: "created_at" };
+  for (const columns of [present, next]) await moveSecret(user, { columns, ms, codes });
+}
+
+async function moveSecret(
+  { userId }: TestUser,
+  move: {
+    columns: Record<"sealed" | "masterKeyId" | "since", string>;
+    ms: number;
+    codes: readonly string[];
+  },
+): Promise<void> {
+  const { columns } = move;
+  const [sealed, keyId, at] = [raw(columns.sealed), raw(columns.masterKeyId), raw(columns.since)];
+  const mine = sql`user_id = ${uuid(userId)} AND status = 'confirmed' AND ${sealed} IS NOT NULL`;
+  const row = await first<SealedTotp>(
+    env.DB,
+    sql`SELECT ${sealed} AS sealed, ${keyId} AS masterKeyId, ${at} AS since
+      FROM totp_secrets WHERE ${mine}`,
+  );
+  if (row === undefined) return;
+  const owner = { userId, status: "confirmed" } as const;
+  const [{ since }, ring] = [row, settings().MASTER_KEYS];
+  const moved = { since: since - move.ms };
+  const secret = await openTotp(ring, row, { ...owner, since });
+  const box = await sealSecret(ring, secret, bindingOfTotp({ ...owner, ...moved }));
+  await all(
+    env.DB,
+    sql`UPDATE totp_secrets SET ${sealed} = ${box.sealed}, ${at} = ${moved.since} WHERE ${mine}`,
+  );
+  const hashOf = (code: string, instant: { since: number }) =>
+    blob(hashOfRecoveryCode(settings(), { userId, ...instant }, code));
+  for (const code of move.codes)
+    await all(
+      env.DB,
+      sql`UPDATE recovery_codes SET code_hash = ${hashOf(code, moved)}, active_from = ${moved.since}
+        WHERE user_id = ${uuid(userId)} AND code_hash = ${hashOf(code, { since })}`,
+    );
 }

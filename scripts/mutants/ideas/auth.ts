@@ -1,22 +1,9 @@
 import { ideas, type Mutant } from "../mutant.ts";
 
 export const AUTH: readonly Mutant[] = [
-  ...ideas("src/audit/event-details.ts", "auth/rights", {
-    "genuine without details": [
-      'details !== null || isMarked(kind, "details")',
-      "details !== null",
-    ],
-  }),
-  ...ideas("src/audit/event-mac.ts", "audit/event-mac auth/rights", {
+  ...ideas("src/audit/event-mac.ts", "audit/event-mac", {
     "its id not covered": ["return [id, kind,", "return [kind,"],
     "its details not covered": ["ip, subjectId, details];", "ip, subjectId];"],
-  }),
-  ...ideas("src/audit/verify.ts", "auth/rights", {
-    "unseen in the log": ["else if (!isAuthentic(this.#settings, row))", "else if (row.seq < 0)"],
-    "unseen before its seal": [
-      "        if (!isAuthentic(this.#settings, row))",
-      "        if (row.seq < 0)",
-    ],
   }),
   ...ideas("src/auth/approve-key.ts", "auth/withdraw-keys", {
     "active at once": ["AUTH_OPERATOR_KEY_DELAY_SECS * 1_000", "AUTH_OPERATOR_KEY_DELAY_SECS * 0"],
@@ -59,8 +46,17 @@ export const AUTH: readonly Mutant[] = [
   ...ideas("src/auth/totp-secret.ts", "auth/step-up-race", {
     "unchecked by the guard": ["IS NOT ${checkedTotp})`", "IS ${checkedTotp} AND ends_at < 0)`"],
   }),
-  ...ideas("src/auth/compare-rights.ts", "auth/rights", {
-    unseen: ["needsMac(event) && !isGenuine(keys, event)", "event.seq < 0"],
+  ...ideas("src/auth/totp-secret.ts", "reconcile/edits", {
+    "its dates unbound": ["bound.since : bound.recovered", "0 : bound.recovered"],
+  }),
+  ...ideas("src/auth/ws-ticket.ts", "reconcile/edits", {
+    "its owner unbound": ["userId, writeScopes(scopes), ...of]", "writeScopes(scopes), ...of]"],
+  }),
+  ...ideas("src/ledger/withdrawal-mac.ts", "reconcile/edits", {
+    "the instant of a listed address unbound": [
+      "bare(address), String(activeFrom)]",
+      "bare(address)]",
+    ],
   }),
   ...ideas("src/auth/enrol-totp.ts", "auth/totp", {
     "guesses unlimited": ["AND wrong_codes < ${MAX_ENROLMENT_CODES}", "AND wrong_codes >= 0"],
@@ -154,36 +150,10 @@ export const AUTH: readonly Mutant[] = [
     "no hold": ["        ...startHold(settings, { ...about, userId }, { at, applied }),\n", ""],
     "keys stay": ["...(keepKeys ? [] :", "...(keepKeys || about.ip === null ? [] :"],
   }),
-  ...ideas("src/auth/rights.ts", "auth/rights", {
-    "revived sessions unseen": ["return sessionEpoch < sessionsEnded", "return sessionEpoch < 0"],
-    "an undone revocation unseen": ["if (revoked !== undefined)", "if (revoked === null)"],
-    "a key without an event unseen": [
-      'if (created === undefined) return [{ what, detail: "no audit event made this key" }];',
-      "if (created === undefined) return [];",
-    ],
-    "a cancelled change still waits": [
-      "cancel !== undefined && from > cancel.at",
-      "cancel !== undefined && from < 0",
-    ],
-    "the last freeze compared": [
-      "(one, other) => one.seq - other.seq",
-      "(one, other) => other.seq - one.seq",
-    ],
-  }),
   ...ideas("src/auth/second-factor.ts", "auth/totp", {
     "guesses unlimited per user": [
       "reached(recent, CODE_LIMITS.perUser)",
       "reached(recent, 1_000)",
-    ],
-  }),
-  ...ideas("src/auth/end-sessions.ts", "auth/rights", {
-    "sessions that SQL revived stay": [
-      "max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})",
-      "session_epoch + 1",
-    ],
-    "sessions that SQL revived outlive a new password": [
-      "await scalar<number>(db, sessionsEnded(expr`${userId}`))",
-      "0 * (await scalar<number>(db, sessionsEnded(expr`${userId}`)))",
     ],
   }),
   ...ideas("src/auth/step-up.ts", "auth/step-up-race auth/api-key", {
