@@ -10,6 +10,7 @@ import { migrationFiles, readMigration, RECORD } from "../../scripts/migrations/
 import { encodeSeal } from "../../src/archive/seal-format.ts";
 import { keyOf } from "../../src/archive/seal-store.ts";
 import { slices } from "../archive/journal-model.ts";
+import { itInRelease } from "../support/depth.ts";
 import { changeSettings, newScene, runScript, secretsPath } from "./scene.ts";
 
 /** Each start of wrangler takes seconds. */
@@ -90,7 +91,7 @@ it(
   PATIENCE_MS,
 );
 
-it(
+itInRelease(
   "fills an empty account, and ends where the fake runs no Worker",
   async () => {
     const scene = await sealedScene();

@@ -13,8 +13,8 @@ export function inRelease(declare: () => void): void {
 }
 
 /** `it` of a test that only the release run has. */
-export function itInRelease(name: string, test: () => Promise<void>): void {
-  inRelease(() => it(name, test));
+export function itInRelease(name: string, test: () => Promise<void>, timeoutMs?: number): void {
+  inRelease(() => it(name, test, timeoutMs));
 }
 
 /** Rounds of a race, seeds, cases of a property. */
