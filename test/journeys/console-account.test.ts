@@ -24,6 +24,7 @@ it("makes and revokes a key, turns TOTP on, lists an address and cancels a withd
     const page = await signIn(browser, { baseUrl: stack.baseUrl, trader: owner });
     await page.getByRole("link", { name: "Account" }).click();
     const pastedKey = await withdrawKey(page, owner);
+    await makeLastingKey(page, owner);
     await makeAndRevokeKey(page, owner);
     const totp = await turnTotpOn(page, owner);
 
@@ -83,6 +84,19 @@ async function withdrawKey(page: Page, { password }: Trader): Promise<string> {
   await keys.getByRole("button", { name: "I have copied it" }).click();
   await keys.getByText("New key").click();
   return copied.replaceAll("\n", "");
+}
+
+/** A key that only reads asks for the password if it lasts longer than usual. */
+async function makeLastingKey(page: Page, { password }: Trader): Promise<void> {
+  const keys = page.getByRole("region", { name: "API keys", exact: true });
+  await keys.getByText("New key").click();
+  await keys.getByLabel("Label").fill("reads for a year");
+  await keys.getByLabel("Expires after days").fill("365");
+  await keys.getByLabel("Your password").fill(password);
+  await keys.getByRole("button", { name: "Create the key" }).click();
+  await keys.getByText("It is shown once.").waitFor();
+  await keys.getByRole("button", { name: "I have copied it" }).click();
+  await keys.getByText("New key").click();
 }
 
 async function makeAndRevokeKey(page: Page, { password }: Trader): Promise<void> {

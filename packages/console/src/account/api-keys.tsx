@@ -62,12 +62,16 @@ export function ApiKeys() {
   );
 }
 
+/** A key that outlives this takes a step-up, also one that only reads. */
+const USUAL_DAYS = 90;
+
 function NewKey() {
   const act = useAct("api-keys");
   const config = useConfig();
   const [created, setCreated] = useState<NewApiKey | null>(null);
   const [trades, setTrades] = useState(false);
   const [withdraws, setWithdraws] = useState(false);
+  const [lasts, setLasts] = useState(false);
   return (
     <details>
       <summary>New key</summary>
@@ -106,8 +110,9 @@ function NewKey() {
             label="Expires after days"
             name="days"
             inputMode="numeric"
-            hint="90 by default, and at most for a key that only reads"
+            hint={`${USUAL_DAYS} by default`}
             required={withdraws}
+            onChange={(event) => setLasts(Number(event.currentTarget.value) > USUAL_DAYS)}
           />
         </div>
         <fieldset>
@@ -128,7 +133,7 @@ function NewKey() {
           ))}
         </fieldset>
         <CheckField label="Each request and quote needs an idempotency key" name="idempotency" />
-        {trades || withdraws ? <StepUpFields /> : null}
+        {trades || withdraws || lasts ? <StepUpFields /> : null}
       </Form>
     </details>
   );
@@ -149,7 +154,7 @@ function terms(values: FormValues) {
       max_usdc_per_day: values.unitsOrNull("day"),
     },
     require_idempotency: values.has("idempotency"),
-    ...(scopes.some((scope) => scope !== "read") ? stepUp(values) : {}),
+    ...(values.has("password") ? stepUp(values) : {}),
     ...(ips.length === 0 ? {} : { allowed_ips: ips }),
     ...(values.optional("days") === undefined
       ? {}
