@@ -42,6 +42,7 @@ import { trimGroups } from "./platform/trim.ts";
 import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
 import { writeCandles } from "./rfq/candles/write-candles.ts";
 import { tellHolders } from "./rfq/markets/tell-holders.ts";
+import { payHolders } from "./rfq/pairs/pay-holders.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire.ts";
 import { closeTripped } from "./rfq/protection.ts";
@@ -80,6 +81,7 @@ export const TASKS: readonly Task[] = [
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
   ["measure", measure],
   ["tell_holders", tellHolders],
+  ["pay_holders", (env) => payHolders(env)],
   ["write_candles", (env) => writeCandles(env.DB, config(env))],
   // At last what reads or deletes much.
   ["reconcile_recent", async (env) => !(await scanRecent(env.DB, { macKeys: config(env) }))],

@@ -105,8 +105,15 @@ const ChainSchema = z.object({
 
 const VenueSchema = z.object({
   venue_id: described(z.string().regex(VENUE_ID), "The venue"),
-  chain: described(z.string(), "Chain of the venue's outcome tokens"),
-  outcome_tokens: described(z.string(), "Address of the ERC-1155 contract of the outcome tokens"),
+  chain: described(
+    z.string().nullable(),
+    "Chain of the venue's outcome tokens. Null: they exist in this service only, so they cannot " +
+      "be deposited or withdrawn. POST /custody/split issues them, /custody/redeem takes them back",
+  ),
+  outcome_tokens: described(
+    z.string().nullable(),
+    "Address of the ERC-1155 contract of the outcome tokens; null without a chain",
+  ),
   min_deposit: u256Out(MIN_DEPOSIT),
   min_request: u256Out(
     "Smallest request in native units: of the token, or of USDC if its size is in USDC",
@@ -183,6 +190,8 @@ function describeConfig(
     })),
     venues: settings.VENUES.map((venue) => ({
       ...venue,
+      chain: venue.chain ?? null,
+      outcome_tokens: venue.outcome_tokens ?? null,
       min_deposit: toHex(BigInt(venue.min_deposit)),
       min_request: toHex(BigInt(venue.min_request)),
       min_priced_trade: toHex(BigInt(venue.min_priced_trade)),

@@ -8,6 +8,7 @@ const X_REQUEST_ID = "7f0c1c52-6a2e-4b1d-9a55-0d6a3c1c9b11";
 type Example = readonly [detail: string, extensions?: Readonly<Record<string, unknown>>];
 
 const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
+  not_paired: ["venue_one:0x1 has no complement."],
   invalid_request: ["body.price: must be an integer from 1 to 1000000"],
   credentials_missing: ["Send Authorization: Bearer, or APIKEY with its timestamp and signature."],
   session_invalid: ["The session has ended."],

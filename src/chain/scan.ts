@@ -17,10 +17,11 @@ export type Scan = ReturnType<typeof decodeLogs> & {
 };
 
 export function watchedContracts(settings: Config, chain: ChainConfig): Contracts {
-  const venues = settings.VENUES.filter((venue) => venue.chain === chain.chain);
   return {
     erc20: getAddress(chain.usdc),
-    erc1155: venues.map((venue) => getAddress(venue.outcome_tokens)),
+    erc1155: settings.VENUES.flatMap(({ chain: home, outcome_tokens: token }) =>
+      home === chain.chain && token !== undefined ? [getAddress(token)] : [],
+    ),
     vaults: vaultsOf(chain).map((vault) => getAddress(vault)),
     factory: getAddress(chain.factory),
   };

@@ -21,9 +21,11 @@ export const NATIVE_COIN = { kind: 255, token: zeroAddress, tokenId: 0n } as con
 export function tokenOf(settings: Config, chain: ChainConfig, asset: AssetKey): Token {
   const outcome = readAssetKey(asset);
   if (outcome === null) return { kind: ERC20, token: getAddress(chain.usdc), tokenId: 0n };
+  const { outcome_tokens: contract } = venueConfig(settings, outcome.venue);
+  if (contract === undefined) throw new Error(`${outcome.venue} has no chain`);
   return {
     kind: ERC1155,
-    token: getAddress(venueConfig(settings, outcome.venue).outcome_tokens),
+    token: getAddress(contract),
     tokenId: BigInt(outcome.assetId),
   };
 }
@@ -39,6 +41,7 @@ export function assetOf(
   const venue = settings.VENUES.find(
     (candidate) =>
       candidate.chain === chain.chain &&
+      candidate.outcome_tokens !== undefined &&
       isAddressEqual(getAddress(candidate.outcome_tokens), token),
   );
   return venue && assetKey({ venue: venue.venue_id, assetId: `0x${tokenId.toString(16)}` });

@@ -34,7 +34,12 @@ export function withdrawalChain(
 ): ChainConfig {
   const token = readAssetKey(asset);
   if (token === null) return chainNamed(settings, named);
-  const home = chainNamed(settings, venueConfig(settings, token.venue).chain);
+  const { chain: ofVenue } = venueConfig(settings, token.venue);
+  if (ofVenue === undefined) {
+    const message = `${token.venue} has no chain. Redeem its tokens (POST /custody/redeem)`;
+    throw invalidRequest([{ path: "body.venue_id", message }]);
+  }
+  const home = chainNamed(settings, ofVenue);
   if (named !== undefined && chainNamed(settings, named) !== home) {
     const message = `must be ${home.chain}, the chain of ${token.venue}, or omitted`;
     throw invalidRequest([{ path: "body.chain", message }]);
@@ -50,7 +55,7 @@ export function checkDestination(settings: Config, toAddress: string): void {
     forwarderAddress(checksumAddress(chain.factory)),
     chain.usdc,
   ]);
-  const tokens = settings.VENUES.map((venue) => venue.outcome_tokens);
+  const tokens = settings.VENUES.flatMap(({ outcome_tokens: token }) => token ?? []);
   const to = toAddress.toLowerCase();
   if (payerAddresses(settings).some((address) => address.toLowerCase() === to))
     throw invalidDestination("must not be an account of this service");

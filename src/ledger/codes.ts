@@ -47,7 +47,10 @@ export function describeReason(code: number): string {
 
 export type AccountKind = "available" | "pending" | "external" | "fees";
 
-/** Types of transfer for reads, as `[reason, from, to]`. The reconciliation states its own. */
+/**
+ * Types of transfer for reads, as `[reason, from, to]`, those of pairs apart: what a user gives to
+ * a pair or gets from it is read as of a trade. The reconciliation states its own.
+ */
 export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
   ["deposit", "external", "available"],
   ["reserve_rfq", "available", "pending"],

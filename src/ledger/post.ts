@@ -18,6 +18,10 @@ import { type AccountKind, type Reason, reasonCode, type Step, stepCode } from "
 export const FEES_OWNER: Expr = atom("CAST('fees' AS BLOB)");
 /** Owes what the operator has lost. Its accounts are `external`, so they may be negative. */
 export const LOSSES_OWNER: Expr = atom("CAST('losses' AS BLOB)");
+/** Issues both tokens of a pair for USDC. `external`, because it owes the tokens. */
+export function pairOwner(asset: Expr, complement: Expr): Expr {
+  return expr`CAST('pair:' || min(${asset}, ${complement}) AS BLOB)`;
+}
 export function externalOwner(chain: string): Expr {
   return atom("CAST(? AS BLOB)", [`external:${chain}`]);
 }

@@ -5,7 +5,7 @@
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
-import { type AccountKind, reasonCode } from "./codes.ts";
+import { type AccountKind, reasonCode, stepCode } from "./codes.ts";
 
 /** Transfers with `after < id <= upTo`. */
 type Range = { readonly after: number; readonly upTo: number };
@@ -35,8 +35,9 @@ export function addClosing(table: "checked_balances" | "sealed_balances"): Sql {
 }
 
 /**
- * `account_id`, `traded` and `traded_usdc` of the matches of a range of transfers. The leg of the
- * token carries the seller's reference. A match that was edited by SQL stops no scan.
+ * `account_id`, `traded` and `traded_usdc` of the matches and redemptions of a range of transfers.
+ * The leg of a match's token carries the seller's reference, that of a redemption's has its own
+ * step. A match that was edited by SQL stops no scan.
  */
 export function tradeSums(range: Range): Sql {
   const legs = (account: string, usdc: string) => sql`SELECT t.${raw(account)} AS account_id,
@@ -46,7 +47,12 @@ export function tradeSums(range: Range): Sql {
       AND t.reason = ${reasonCode("trade")} AND t.ref = m.seller_ref`;
   return sql`SELECT account_id, ${boundedSum("amount")} AS traded, ${boundedSum("usdc")} AS traded_usdc
     FROM (${legs("to_account", "m.usdc_amount + m.buyer_fee")}
-      UNION ALL ${legs("from_account", "m.usdc_amount - m.seller_fee")}) GROUP BY account_id`;
+      UNION ALL ${legs("from_account", "m.usdc_amount - m.seller_fee")}
+      UNION ALL SELECT iif(r.kind = 'split', t.to_account, t.from_account), r.amount, r.usdc_amount
+      FROM transfers t JOIN redemptions r ON r.redemption_id = t.ref
+      WHERE t.transfer_id > ${range.after} AND t.transfer_id <= ${range.upTo}
+        AND t.step = iif(r.kind = 'split', ${stepCode("credit")}, ${stepCode("end")}))
+    GROUP BY account_id`;
 }
 
 /** A user's sums of an asset, and what they hold, as decimal texts. */

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { type AssetKey, assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";
 import { MAX_PAGE } from "../http/cursor.ts";
+import { chainlessVenues } from "../platform/config.ts";
 import { invalidRequest, type Problem, problem } from "../platform/problem.ts";
 import type { Venue } from "../platform/venues.ts";
 import { MARKET_STATUSES } from "../rfq/markets/market.ts";
@@ -46,6 +47,7 @@ export async function set(context: OperatorContext): Promise<unknown> {
     rules_url: optional(context, "rules-url"),
     closes_at: optional(context, "closes-at"),
     test: flag(context, "test"),
+    complement: optional(context, "complement"),
   });
   if (terms === undefined) throw optionErrors(error);
   checkVenues(context, [terms.venue_id], "--venue");
@@ -85,6 +87,12 @@ async function store(
   const assets = new Set(terms.map((market) => `${market.venue_id}:${market.asset_id}`));
   if (assets.size < terms.length)
     throw invalidRequest([{ path: "--file", message: "must name each asset once" }]);
+  const chainless = chainlessVenues(context.settings);
+  const onChain = terms.find((one) => one.complement != null && !chainless.has(one.venue_id));
+  if (onChain !== undefined)
+    throw invalidRequest([
+      { path: "--complement", message: `${onChain.venue_id} has a chain, so it has no pairs` },
+    ]);
   const result = await setMarkets(context.env, terms, {
     ...change,
     record: recordBy(actorOf(context), change.kind, { subjectId: change.subject }),
@@ -105,6 +113,9 @@ const REASONS: Readonly<
     "(`market close`), then set it again with --reopen.",
   market_resolved: (asset) =>
     `${asset ?? "A market"} has a result: it keeps its name and never trades again.`,
+  complement_mismatch: (asset) =>
+    `${asset} and its complement must be two listed markets of one venue that close together, ` +
+    "and a pair never changes.",
   outcome_listed: (asset) =>
     `Another open market of the venue has the title and outcome of ${asset}. Close that first.`,
 };
@@ -125,11 +136,14 @@ export async function resolve(context: OperatorContext): Promise<unknown> {
   const result = fieldOption(context, "result", resultField);
   const resolved = await resolveMarket(context.env, asset, {
     result,
+    settleDelayMs: context.settings.SETTLE_DELAY_SECS * 1_000,
     record: (effects) => recordCommand(context, "market_resolved", asset, effects),
   });
   if (resolved === undefined) throw notListed(asset);
-  const { previous, cancelled } = resolved;
-  return { asset, result, previous, status: "closed", cancelled_requests: cancelled };
+  if (resolved === "settled")
+    throw new OperatorRejection("market_settled", `The result of ${asset} is final and is paid.`);
+  const { previous, cancelled, complement } = resolved;
+  return { asset, result, previous, complement, status: "closed", cancelled_requests: cancelled };
 }
 
 export async function list(context: OperatorContext): Promise<unknown> {
@@ -141,7 +155,8 @@ export async function list(context: OperatorContext): Promise<unknown> {
     limit: Math.min(limitOption(context), MAX_PAGE),
     last_cursor: optionalField(context, "cursor", marketsQuery.last_cursor),
   };
-  const { items, next_cursor } = await new MarketList().page(context.env, query);
+  const list = new MarketList();
+  const { items, next_cursor } = await list.page(context.env, query, context.settings);
   return new Listed(items, next_cursor);
 }
 

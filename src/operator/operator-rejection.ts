@@ -15,6 +15,8 @@ const TITLES = {
   market_trades: "The market is open",
   market_resolved: "The market has a result",
   outcome_listed: "The outcome is listed already",
+  complement_mismatch: "The markets are not a pair",
+  market_settled: "The result is final",
   not_stuck: "The record has not been set aside",
   operator_unknown: "No such operator",
   order_signature_invalid: "The order's signature does not verify",

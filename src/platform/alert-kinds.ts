@@ -125,6 +125,7 @@ export const ALERTS = {
   },
   sealer_behind: { urgency: "page", next: chainStatus, closes: "itself", stops: "sealer" },
   sealer_failing: { urgency: "ticket", next: shows("doctor"), closes: "itself", stops: "sealer" },
+  settlement_late: { urgency: "page", next: shows("reconcile"), closes: "itself" },
   storage_filling: { urgency: "ticket", next: shows("storage"), closes: "itself" },
   storage_full: { urgency: "page", next: shows("storage"), closes: "itself", stops: "trading" },
   token_refuses: { urgency: "ticket", next: queued, closes: "itself" },

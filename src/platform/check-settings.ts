@@ -24,9 +24,12 @@ export function checkTables(settings: Config): Config {
     throw new SettingsError("CHAINS contains two chains of the same name");
   if (new Set(settings.VENUES.map((venue) => venue.venue_id)).size !== settings.VENUES.length)
     throw new SettingsError("VENUES contains two venues of the same id");
-  for (const venue of settings.VENUES)
-    if (!chains.has(venue.chain))
+  for (const venue of settings.VENUES) {
+    if ((venue.chain === undefined) !== (venue.outcome_tokens === undefined))
+      throw new SettingsError(`${venue.venue_id} has only one of chain and outcome_tokens`);
+    if (venue.chain !== undefined && !chains.has(venue.chain))
       throw new SettingsError(`VENUES assigns ${venue.venue_id} to an unknown chain`);
+  }
   for (const chain of Object.keys(settings.RPC_URLS))
     if (!chains.has(chain)) throw new SettingsError(`RPC_URLS has an unknown chain ${chain}`);
   for (const [chain, { headers }] of Object.entries(settings.PAYER_SIGNERS)) {

@@ -67,8 +67,9 @@ const minTrade = z.int().min(1).max(100_000_000_000).default(1_000_000);
 
 const VenueSetting = z.strictObject({
   venue_id: z.string().regex(VENUE_ID),
-  chain: z.string(),
-  outcome_tokens: address,
+  /** Without a chain, the service issues the venue's tokens in pairs and pays their results. */
+  chain: z.string().optional(),
+  outcome_tokens: address.optional(),
   /** In native units of each outcome token. */
   min_deposit: minDeposit,
   /** In native units of the token, or of USDC for a request in money. */
@@ -198,6 +199,8 @@ export const Settings = z.object({
   VENUES: json(z.array(VenueSetting).max(MAX_VENUES)),
   /** `on`: requests are only for assets that the operator has listed. */
   RFQ_LISTED_ONLY: z.enum(["on", "off"]).default("off"),
+  /** How long two operators can correct the result of a paired market before it is paid. */
+  SETTLE_DELAY_SECS: integer(3_600, 0, 604_800),
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
   RFQ_DAILY_REQUESTS: integer(10_000, 1, 10_000_000),
@@ -334,6 +337,11 @@ export function venueConfig(settings: Config, venue: string) {
   const found = settings.VENUES.find((candidate) => candidate.venue_id === venue);
   if (found === undefined) throw new SettingsError(`VENUES does not contain ${venue}`);
   return found;
+}
+
+/** Those whose tokens exist in this service only. */
+export function chainlessVenues({ VENUES }: Pick<Config, "VENUES">): ReadonlySet<string> {
+  return new Set(VENUES.flatMap(({ chain, venue_id }) => (chain === undefined ? [venue_id] : [])));
 }
 
 /** The smallest deposit of an asset that is credited on its own. USDC has no venue. */

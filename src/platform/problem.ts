@@ -68,6 +68,7 @@ const PROBLEMS = {
   open_quote_limit: [409, "Too many open quotes"],
   webhook_limit: [409, "Too many webhooks"],
   api_key_limit: [409, "Too many API keys"],
+  not_paired: [409, "The asset is not one of a pair"],
   market_closed: [409, "The market is closed"],
   venue_paused: [409, "The venue is paused"],
   totp_not_enabled: [409, "The account has no TOTP"],

@@ -14,6 +14,8 @@ export const KEPT = {
   ended: HOUR,
   /** Matches. They are sealed with their transfers and deleted later than these. */
   matches: DAY,
+  /** Redemptions, whose transfers must be in the archive, too. */
+  redemptions: DAY,
   /** Numbers and instants of commit groups. */
   commitGroups: HOUR,
   /** `event_life_secs`: events, also after their record was deleted. */
@@ -39,6 +41,7 @@ export const OLDEST_READ = {
   /** The reconciliation compares the events of each group that it knows. */
   eventsOfGroups: { of: "events", ms: HOUR },
   replayByKey: { of: "ended", ms: HOUR },
+  redemptionByKey: { of: "redemptions", ms: HOUR },
   /** The limits of a key and of an account for a day. */
   dayLimits: { of: "tradedHours", ms: DAY },
   /** The longest window that a maker may set. */

@@ -19,6 +19,7 @@ import {
   type ScanScope,
   within,
 } from "./check-journal.ts";
+import { checkPairs } from "./check-pairs.ts";
 import { DELIVERED } from "../ledger/released.ts";
 
 /** The accounts of a chunk of transfers. */
@@ -64,6 +65,7 @@ export function accountChecks(db: D1Database): Checks {
     ...balanceChecks(db, accountsIn),
     "sub-accounts": (part) => checkNumbers(db, part),
     "sums of trades": (part) => checkSealedSums(db, part),
+    pairs: (part) => checkPairs(db, part),
   };
 }
 

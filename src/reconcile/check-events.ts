@@ -178,6 +178,19 @@ const MATCH = {
     usdc_amount: "CAST(m.usdc_amount AS TEXT)",
   },
 };
+const REDEMPTION: Change = {
+  from: "redemptions r",
+  group: "r.made_group",
+  when: "r.kind <> 'split'",
+  id: "r.redemption_id",
+  streams: [accountOf("r.user_id")],
+  types: ["'token.redeemed'"],
+  facts: {
+    asset: "r.asset",
+    amount: "CAST(r.amount AS TEXT)",
+    usdc_amount: "CAST(r.usdc_amount AS TEXT)",
+  },
+};
 const DEPOSIT = {
   from: "deposits d",
   id: "d.deposit_id",
@@ -251,6 +264,7 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
     },
   ],
   trade: [{ ...MATCH, streams: booksOf("m"), types: ["'trade.printed'"] }],
+  token: [REDEMPTION],
   deposit: [
     { ...DEPOSIT, group: "d.ended_group", types: ["'deposit.' || d.status"] },
     // A deposit that is detected and ended by one group is announced only by its end.
@@ -279,6 +293,9 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
   ],
 };
 
+/** Kinds of events that are not named after their record. */
+const RECORDS_OF: Readonly<Record<string, string>> = { trade: "match", token: "redemption" };
+
 /**
  * Events of one kind: those that records call for against those that the chunk's groups wrote. A
  * deposit or withdrawal keeps only its last group, so its earlier events are not compared.
@@ -289,13 +306,14 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
     quote: notReleased("quotes q WHERE q.quote_id", RECORDS_LEFT_BEFORE),
     match: notReleased("matches m WHERE m.match_id", MATCHES_LEFT_BEFORE),
     trade: notReleased("matches m WHERE m.match_id", MATCHES_LEFT_BEFORE),
+    token: raw("AND EXISTS (SELECT 1 FROM redemptions r WHERE r.redemption_id = unhex(id))"),
     deposit: raw(`AND EXISTS (SELECT 1 FROM deposits d WHERE d.deposit_id = unhex(id)
       AND grp IN (d.detected_group, d.ended_group))`),
     withdrawal: raw(`AND EXISTS (SELECT 1 FROM withdrawals w WHERE w.withdrawal_id = unhex(id)
       AND w.changed_group = grp)`),
   }[kind];
   const codes = codesOf(KINDS, `${kind}.`);
-  const id = eventColumn(KINDS, `${kind === "trade" ? "match" : kind}_id`, codes);
+  const id = eventColumn(KINDS, `${RECORDS_OF[kind] ?? kind}_id`, codes);
   const facts = FACTS.map((fact) => eventColumn(KINDS, fact, codes));
   return sql`WITH written AS MATERIALIZED (
       SELECT s.name AS stream, e.type, ${groupOfRun(atom("e.run_id"))} AS grp,

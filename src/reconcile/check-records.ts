@@ -49,6 +49,7 @@ const GROUPS = [
   ["accepted_payments", "accepted_group"],
   ["requests", "ended_group"],
   ["requests", "opened_group"],
+  ["redemptions", "made_group"],
   ["commit_groups", "seq"],
 ] as const;
 
@@ -74,8 +75,9 @@ function refsOfGroups(chunk: Chunk): Sql {
     UNION ALL SELECT match_id FROM matches WHERE ${matched}
     UNION ALL SELECT quote_id FROM matches WHERE ${matched}
     UNION ALL SELECT withdrawal_id FROM withdrawals WHERE ${within("changed_group", chunk)}
-    UNION ALL SELECT acceptance_id FROM accepted_payments
-      WHERE ${within("accepted_group", chunk)}`;
+    UNION ALL SELECT id FROM (
+      SELECT acceptance_id AS id FROM accepted_payments WHERE ${within("accepted_group", chunk)}
+      UNION ALL SELECT redemption_id FROM redemptions WHERE ${within("made_group", chunk)})`;
 }
 
 /** A transfer that the journal contains too often (`surplus` above zero) or not often enough. */
@@ -169,9 +171,23 @@ const OF_ACCEPTED_PAYMENTS = sql`SELECT a.acceptance_id, ${reasonCode("withdrawa
   SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'available',
     a.user_id, 'pending', a.asset, a.amount ${A} WHERE a.kind = 'withdrawal'`;
 
+/** A user gives USDC for both tokens, or a token for USDC: a reserve and a trade each way. */
+const OF_REDEMPTIONS = sql`WITH r AS MATERIALIZED (SELECT r.*,
+      iif(r.kind = 'split', 'usdc', r.asset) AS given,
+      iif(r.kind = 'split', r.asset, 'usdc') AS taken,
+      iif(r.kind = 'split', r.usdc_amount, r.amount) AS gives,
+      iif(r.kind = 'split', r.amount, r.usdc_amount) AS takes
+    FROM refs CROSS JOIN redemptions r ON r.redemption_id = refs.id)
+  SELECT redemption_id, ${reasonCode("reserve_trade")}, user_id, 'available', user_id, 'pending',
+    given, gives FROM r
+  UNION ALL SELECT redemption_id, ${reasonCode("trade")}, user_id, 'pending', pair, 'external',
+    given, gives FROM r
+  UNION ALL SELECT redemption_id, ${reasonCode("trade")}, pair, 'external', user_id, 'available',
+    taken, takes FROM r`;
+
 /** From `refs`: `ref, reason, from_owner, from_kind, to_owner, to_kind, asset, amount`. */
 const EXPECTED = join(
-  [DEPOSIT, OF_MATCHES, OF_WITHDRAWALS, OF_ACCEPTED_PAYMENTS].map(
+  [DEPOSIT, OF_MATCHES, OF_WITHDRAWALS, OF_ACCEPTED_PAYMENTS, OF_REDEMPTIONS].map(
     (transfers) => sql`SELECT * FROM (${transfers})`,
   ),
   " UNION ALL ",

@@ -13,6 +13,7 @@ export type Check =
   | "record_mismatch"
   | "terms_mismatch"
   | "position_mismatch"
+  | "pair_mismatch"
   | "request_mismatch"
   | "payment_mismatch"
   | "withdrawal_mismatch"

@@ -122,8 +122,11 @@ export function earlierFacts(command: Keyed): Columns<"earlier"> {
 
 /** Upper-case, as SQLite's `hex()` writes it. */
 function hashOfKey({ op, actor, idempotency }: Keyed): string {
-  const { route } = RECORDS[op];
-  const text = JSON.stringify([actor.userId.toLowerCase(), route, idempotency?.key ?? ""]);
+  return keyHash(actor.userId, RECORDS[op].route, idempotency?.key ?? "");
+}
+
+export function keyHash(userId: string, route: string, key: string): string {
+  const text = JSON.stringify([userId.toLowerCase(), route, key]);
   return digestOf("sha256", text, "hex")
     .slice(0, 2 * KEY_HASH_BYTES)
     .toUpperCase();
@@ -133,7 +136,7 @@ function hashOfKey({ op, actor, idempotency }: Keyed): string {
  * A checksum of 32 bits that reveals a key repeated with other terms by mistake. Of these one in
  * four billion is missed: the user gets the first command's result, which shows its terms.
  */
-function hashOfTerms({ terms }: Idempotency): string {
+export function hashOfTerms({ terms }: Pick<Idempotency, "terms">): string {
   return crc32(terms).toString(16).padStart(8, "0").toUpperCase();
 }
 

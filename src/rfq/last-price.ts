@@ -6,7 +6,7 @@ import { reject, type Result } from "./command.ts";
 type Priced = Columns<"maker_id" | "price" | "confirm_price" | "min_priced">;
 
 /** Of the newest trade that was not smaller than `smallest`. NULL without one. */
-function lastPrice(asset: Expr, smallest: Expr): Expr {
+export function lastPrice(asset: Expr, smallest: Expr): Expr {
   return expr`SELECT coalesce(
     (SELECT m.price FROM matches m WHERE substr(m.asset, -16) = substr(${asset}, -16)
       AND m.asset = ${asset} AND m.amount >= ${smallest} ORDER BY m.at DESC, m.match_id DESC LIMIT 1),

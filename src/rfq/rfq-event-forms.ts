@@ -100,6 +100,13 @@ export const ACCEPT_REFUSED = {
   values: ["price", "reason"],
 } as const satisfies EventForm;
 
+/** `cause`: `merge` or `result`. */
+export const TOKEN_REDEEMED = {
+  codes: { "token.redeemed": 27 },
+  ids: { redemption_id: 16, asset_id: 32 },
+  values: ["venue", "amount", "usdc_amount", "cause"],
+} as const satisfies EventForm;
+
 export const RFQ_FORMS: readonly EventForm[] = [
   REQUEST_OPENED,
   REQUEST_CLOSED,
@@ -113,4 +120,5 @@ export const RFQ_FORMS: readonly EventForm[] = [
   MARKET_RESULT,
   MARKET_CORRECTED,
   ACCEPT_REFUSED,
+  TOKEN_REDEEMED,
 ];

@@ -1,5 +1,6 @@
 /** The wire form of RFQ events. It adds what rfq-event-forms.ts does not store. */
 import { type EventRow, readAsset } from "../platform/event-forms.ts";
+import { toHex } from "../assets/amount.ts";
 import { readUuid } from "../platform/sql.ts";
 import type { EventTable } from "../streams/render.ts";
 import { protectionEventView, type ProtectionRow } from "./protection-record.ts";
@@ -35,6 +36,7 @@ export const RFQ_EVENTS: EventTable = {
     "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "market.result": marketResultView,
     "market.corrected": marketCorrectedView,
+    "token.redeemed": tokenRedeemedView,
     "match.created": (row, at) => matchView({ ...traded<MatchRow>(row), at }),
     "trade.printed": (row, at) => tradeView({ ...traded<TradeRow>(row), at }),
   },
@@ -67,6 +69,23 @@ function marketCorrectedView(row: EventRow) {
     previous_outcome: string;
   }>(row);
   return { ...assetView(asset), title, outcome, previous_title, previous_outcome };
+}
+
+function tokenRedeemedView(row: EventRow) {
+  const { asset, redemption_id, amount, usdc_amount, cause } = traded<{
+    asset: string;
+    redemption_id: string;
+    amount: string;
+    usdc_amount: string;
+    cause: "merge" | "result";
+  }>(row);
+  return {
+    redemption_id: readUuid(redemption_id),
+    ...assetView(asset),
+    amount: toHex(BigInt(amount)),
+    usdc_amount: toHex(BigInt(usdc_amount)),
+    cause,
+  };
 }
 
 type QuoteClosed = {

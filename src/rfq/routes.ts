@@ -16,6 +16,7 @@ import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
 import { bookOf, bookQuery, EXAMINED, inOrder, period, READ, TRADE } from "./query-fields.ts";
 import { registerCandleRoutes } from "./candles/routes.ts";
 import { registerMarketRoutes } from "./markets/routes.ts";
+import { registerPairRoutes } from "./pairs/routes.ts";
 import { registerRecordRoutes } from "./record-routes.ts";
 import { matchView, quoteView, requestView } from "./rfq-records.ts";
 import {
@@ -69,6 +70,7 @@ export function registerRfqRoutes(api: Api): void {
   registerProtectionRoutes(api);
   registerRecordRoutes(api);
   registerMarketRoutes(api);
+  registerPairRoutes(api);
   registerCandleRoutes(api);
 }
 

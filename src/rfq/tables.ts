@@ -18,4 +18,6 @@ export const markets = sqliteTable("markets", {
   test: integer("test", { mode: "boolean" }).notNull(),
   changedGroup: integer("changed_group").notNull(),
   result: integer("result"),
+  complement: text("complement"),
+  settlesAt: integer("settles_at"),
 });

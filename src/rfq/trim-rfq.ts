@@ -1,10 +1,11 @@
 /**
- * Cron: deletes protection counts, standing accepts of ended requests and old candles. Records
- * leave with their seals (release.ts).
+ * Cron: deletes protection counts, standing accepts of ended requests, old redemptions and candles.
+ * Records leave with their seals (release.ts).
  */
 import { NOW } from "../platform/commit.ts";
-import { sql } from "../platform/sql.ts";
+import { expr, literal, sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
+import { idsFrom } from "../platform/uuid.ts";
 import { KEPT } from "../platform/windows.ts";
 import { CANDLE_TRIMS } from "./candles/write-candles.ts";
 
@@ -25,6 +26,12 @@ export async function trimRfq(db: D1Database): Promise<void> {
       WHERE a.price IS NULL AND NOT EXISTS (
         SELECT 1 FROM requests r WHERE r.request_id = a.request_id AND r.status = 'open')
       LIMIT ${rows}) RETURNING 1`,
+    // In the order of their ids, which is that of their instants.
+    (rows) => sql`DELETE FROM redemptions WHERE redemption_id IN (
+      SELECT r.redemption_id FROM redemptions r
+      WHERE r.redemption_id < ${idsFrom(expr`${NOW} - ${literal(KEPT.redemptions)}`)}
+        AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.redemption_id)
+      ORDER BY r.redemption_id LIMIT ${rows}) RETURNING 1`,
     ...CANDLE_TRIMS,
   );
 }

@@ -98,6 +98,9 @@ describe("market cards", () => {
     closes_at: null,
     status: "open",
     result: null,
+    resolved_by: "venue",
+    complement_asset_id: null,
+    settles_at: null,
   });
   // Safe cast: the cards read these members only.
   const ticker = (last_price: number, usdc_amount: bigint) =>

@@ -44,7 +44,7 @@ it(`takes less than ${MOST_BYTES} bytes with its indexes, for any token`, () => 
     const seen = Array.from({ length: 500 }, (_, index) =>
       toSeenTransfer(
         {
-          token: getAddress(venue.outcome_tokens),
+          token: getAddress(venue.outcome_tokens ?? ""),
           // Ids of real outcome tokens are hashes.
           tokenId: BigInt(hex(32)),
           from: newAddress(),

@@ -44,6 +44,7 @@ const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
   schema_drift: "test/platform/watch-schema.test.ts",
   seal_mismatch: "test/archive/sealer-alerts.test.ts",
   sealer_behind: "test/archive/sealer-alerts.test.ts",
+  settlement_late: "test/rfq/pairs.test.ts",
   sealer_failing: "test/archive/sealer-alerts.test.ts",
   storage_filling: "test/operator/storage.test.ts",
   storage_full: "test/operator/storage.test.ts",

@@ -57,6 +57,7 @@ import { command, commitCommand } from "../support/market.ts";
 import { codeOfStep, presentStep } from "../support/totp.ts";
 import { newUser, type TestUser } from "../support/users.ts";
 import { FULL } from "../support/depth.ts";
+import { changePair } from "../../src/rfq/pairs/redeem.ts";
 
 const db = env.EDITED_DB;
 
@@ -156,9 +157,11 @@ const STATED = readStated(`
     display: told_up_to told_group told_at
   market_results
     display: result_id asset result previous at set_group told_up_to told_group told_at
+    money: settles_at
   markets
     display: asset title outcome url closes_at closed_at test changed_group result event_id
     display: category description rules_url folded
+    money: complement settles_at paid_at
   matches
     found: match_id request_id quote_id requester_id maker_id asset side amount price usdc_amount
     found: taker_fee maker_fee matched_group
@@ -199,6 +202,10 @@ const STATED = readStated(`
     refused: user_id code_hash
     display: active_from
     note: ends_at
+  redemptions
+    found: redemption_id user_id asset pair kind amount usdc_amount made_group
+    terms: key_hash terms_hash
+    note: at
   removed_streams
     display: only last_seq
   requests
@@ -326,6 +333,16 @@ beforeAll(async () => {
   for (const sent of [later, open]) await commitCommand(book, sent, db);
   await endWithdrawal(await queueWithdrawal(requester, "usdc", 100n, { db }), "Paid", db);
   await queueWithdrawal(requester, "usdc", 50n, { db });
+  const [yes, no] = [newAsset("venue_four"), newAsset("venue_four")];
+  await all(
+    db,
+    sql`INSERT INTO markets (asset, title, outcome, changed_group, complement)
+      VALUES (${yes.key}, 'Rain', 'Yes', 1, ${no.key}), (${no.key}, 'Rain', 'No', 1, ${yes.key})`,
+  );
+  const order = { actor: requester.actor, asset: yes.key, amount: 100n, notAfter: undefined };
+  const idempotency = { key: "one", terms: "[]" };
+  for (const verb of ["split", "redeem"] as const)
+    await changePair(db, settings(), verb, { ...order, idempotency });
   const chain = defaultChain(settings());
   const { address, salt } = depositAddressFor(settings(), chain, requester.userId, 0);
   await all(

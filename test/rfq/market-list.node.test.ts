@@ -22,6 +22,8 @@ const terms: fc.Arbitrary<Omit<Market, "folded">> = fc.record({
   test: fc.boolean(),
   changedGroup: fc.nat(9),
   result: fc.constant(null),
+  complement: fc.constant(null),
+  settlesAt: fc.constant(null),
 });
 
 const market = terms.map((one): Market => ({
@@ -92,6 +94,8 @@ it("a page of no items repeats the cursor it was given", () => {
     test: false,
     changedGroup: 1,
     result: null,
+    complement: null,
+    settlesAt: null,
   };
   const known = { byAsset: new Map([[one.asset, one]]), sorted: [one] };
   const empty = { limit: 0, words: [] };

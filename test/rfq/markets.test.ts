@@ -481,6 +481,9 @@ describe("GET /markets", () => {
       closes_at: closesAt,
       status: "open",
       result: null,
+      resolved_by: "venue",
+      complement_asset_id: null,
+      settles_at: null,
     });
     await execute("market close", named(asset));
     await expect.poll(async () => (await shown()).status, { timeout: 5_000 }).toBe("closed");

@@ -33,11 +33,13 @@ export function testSettings(): Record<string, string> {
     DEPOSIT_DAILY_ADDRESSES: "100",
     // A machine that runs other tests at the same time is slow. Tests of the limit set their own.
     RFQ_COMMAND_MAX_WAIT_MS: "30000",
+    SETTLE_DELAY_SECS: "0",
     CHAINS: JSON.stringify([chain]),
     VENUES: JSON.stringify([
       venue("venue_one", 1),
       { ...venue("venue_two", 2), taker_fee_bps: 100, maker_fee_bps: 50 },
       venue("venue_three", 3),
+      { venue_id: "venue_four", min_request: 1, min_priced_trade: 1 },
     ]),
     DEPLOYMENT: "test",
     DEPLOY_ENV: "test",

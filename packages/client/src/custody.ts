@@ -3,6 +3,7 @@ import { type PageOptions, Pages } from "./pages.ts";
 import { NoAnswer } from "./problem.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 import type { StepUp } from "./auth.ts";
+import type { WriteOptions } from "./rfq.ts";
 import type {
   Balance,
   Deposit,
@@ -10,6 +11,7 @@ import type {
   LedgerEntry,
   LedgerReason,
   MarketAsset,
+  Redemption,
   UsdcBalance,
   Venue,
   Withdrawal,
@@ -256,6 +258,57 @@ export class Custody {
       method: "DELETE",
       path: "/custody/withdraw",
       body: oneId(id),
+      idempotent: true,
+      options,
+    });
+  }
+
+  /**
+   * Turns `amount` of USDC into as much of both tokens of a pair, which either of them names.
+   * Throws `Problem`: `market_unknown`, `not_paired`, `market_closed`, `venue_paused`, `key_limit`,
+   * `insufficient_funds`, `balance_limit`.
+   *
+   * @example
+   * ```ts
+   * const pair = { venue_id: "venue_four", asset_id: "0xab" };
+   * const { items } = await client.custody.split({ ...pair, amount: 5_000_000n });
+   * ```
+   */
+  split(
+    body: MarketAsset & { amount: bigint; not_after?: Date | string },
+    options: WriteOptions = {},
+  ): Promise<{ items: Redemption[] }> {
+    return this.#ofPair("/custody/split", body, options);
+  }
+
+  /**
+   * Turns tokens of a pair into USDC: before `settles_at` of the market as much of both, then the
+   * named one at its result. Without `amount` all that open quotes do not promise. Throws `Problem`
+   * as `split`, but a closed market is no obstacle.
+   *
+   * @example
+   * ```ts
+   * const { items } = await client.custody.redeem({ venue_id: "venue_four", asset_id: "0xab" });
+   * ```
+   */
+  redeem(
+    body: MarketAsset & { amount?: bigint; not_after?: Date | string },
+    options: WriteOptions = {},
+  ): Promise<{ items: Redemption[] }> {
+    return this.#ofPair("/custody/redeem", body, options);
+  }
+
+  #ofPair(
+    path: `/${string}`,
+    body: MarketAsset & { amount?: bigint; not_after?: Date | string },
+    { idempotencyKey = crypto.randomUUID(), ...options }: WriteOptions,
+  ): Promise<{ items: Redemption[] }> {
+    const { venue_id, asset_id, amount, not_after } = body;
+    return this.#transport.call({
+      method: "POST",
+      path,
+      // The key is in the body, so that the signature covers it.
+      body: { venue_id, asset_id, amount, not_after, idempotency_key: idempotencyKey },
       idempotent: true,
       options,
     });

@@ -67,6 +67,7 @@ export const PROBLEM_CODES = [
   "open_quote_limit",
   "webhook_limit",
   "api_key_limit",
+  "not_paired",
   "market_closed",
   "venue_paused",
   "totp_not_enabled",

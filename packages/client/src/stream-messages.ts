@@ -8,6 +8,7 @@ import type {
   Protection,
   Quote,
   QuoteRequest,
+  Redemption,
   Scope,
   Trade,
   Withdrawal,
@@ -101,6 +102,8 @@ export type StreamMessage =
         previous_outcome: string;
       }
     >
+  /** A token of a pair became USDC: with its complement, or at its result. */
+  | Frame<"token.redeemed", Omit<Redemption, "created_at"> & { cause: "merge" | "result" }>
   /** `match_id`: the match that tripped it. */
   | Frame<
       "protection.tripped" | "protection.reset",

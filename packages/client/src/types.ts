@@ -171,8 +171,9 @@ export type ServiceConfig = {
   }[];
   venues: {
     venue_id: Venue;
-    chain: string;
-    outcome_tokens: string;
+    /** Null: its tokens exist in this service only, in pairs. */
+    chain: string | null;
+    outcome_tokens: string | null;
     /** As `min_deposit` of a chain, for each outcome token of the venue. */
     min_deposit: bigint;
     /** Smallest request: in units of the token, or of USDC if its size is in USDC. */
@@ -215,6 +216,25 @@ export type Market = {
   status: "open" | "closed";
   /** What one token pays, scaled by 1e6. Null until the operators have set it. */
   result: number | null;
+  /** `operator`: the venue has no chain, and the service pays the result. */
+  resolved_by: "operator" | "venue";
+  /** The other token of the pair. Null: not paired. */
+  complement_asset_id: string | null;
+  /** From then on the result of a pair is final and paid. Null: no result, or not paired. */
+  settles_at: string | null;
+};
+
+/** A token that a pair issued for USDC, or took back for it. */
+export type Redemption = {
+  /** `ref_id` of its ledger entries. */
+  redemption_id: string;
+  venue_id: Venue;
+  asset_id: string;
+  /** Native units of the token. */
+  amount: bigint;
+  /** Native units of USDC that count for this token. */
+  usdc_amount: bigint;
+  created_at: string;
 };
 
 /** An address that credits USDC and outcome tokens sent to it on `chain`. */

@@ -4,6 +4,7 @@ import type { BookFilter } from "../examined-page.ts";
 import { examining, fetchCount, type Page, pageOf, type PageQuery } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
 import { foldText } from "../../platform/normal-text.ts";
+import { type Config, chainlessVenues } from "../../platform/config.ts";
 import { invalidRequest } from "../../platform/problem.ts";
 import { read } from "../../platform/read.ts";
 import { markets } from "../tables.ts";
@@ -37,10 +38,14 @@ export type MarketQuery = BookFilter &
 export class MarketList {
   readonly #known = new Remembered<Known>();
 
-  async page(env: { readonly DB: D1Database }, query: MarketQuery) {
+  async page(
+    env: { readonly DB: D1Database },
+    query: MarketQuery,
+    settings: Pick<Config, "VENUES">,
+  ) {
     const now = Date.now();
     const known = await this.#known.get(env, (earlier) => readChanges(env.DB, earlier, now));
-    return pageOfMarkets(known, query, now);
+    return pageOfMarkets(known, query, now, chainlessVenues(settings));
   }
 }
 
@@ -49,6 +54,7 @@ export function pageOfMarkets(
   { byAsset, sorted }: Pick<Known, "byAsset" | "sorted">,
   query: MarketQuery,
   now: number,
+  chainless: ReadonlySet<string> = new Set(),
 ): Page<ReturnType<typeof marketView>> {
   const after = query.last_cursor?.position;
   const last = after === undefined ? undefined : byAsset.get(after);
@@ -66,7 +72,7 @@ export function pageOfMarkets(
   const page = pageOf(
     query,
     found,
-    (market) => marketView(market, now),
+    (market) => marketView(market, now, chainless),
     ({ asset }) => [asset],
   );
   return examining(page, examined);

@@ -1,4 +1,5 @@
 /** A market: what an asset is, for people, and until when it trades. */
+import { readAssetKey } from "../../assets/asset.ts";
 import { toWireTimeOrNull } from "../../platform/time.ts";
 import { assetView } from "../rfq-records.ts";
 import type { markets } from "../tables.ts";
@@ -6,14 +7,17 @@ import type { markets } from "../tables.ts";
 export const MARKET_STATUSES = ["open", "closed"] as const;
 export type MarketStatus = (typeof MARKET_STATUSES)[number];
 
+export const RESOLVERS = ["operator", "venue"] as const;
+
 export type Market = Readonly<typeof markets.$inferSelect>;
 
 export function marketStatus({ closesAt, closedAt }: Market, now: number): MarketStatus {
   return closedAt !== null || (closesAt !== null && closesAt <= now) ? "closed" : "open";
 }
 
-export function marketView(market: Market, now: number) {
-  const { asset, title, outcome, description, url, category, result } = market;
+/** `chainless`: the venues without a chain. */
+export function marketView(market: Market, now: number, chainless: ReadonlySet<string>) {
+  const { asset, title, outcome, description, url, category, result, complement } = market;
   return {
     ...assetView(asset),
     event_id: market.eventId,
@@ -26,5 +30,8 @@ export function marketView(market: Market, now: number) {
     closes_at: toWireTimeOrNull(market.closesAt),
     status: marketStatus(market, now),
     result,
+    resolved_by: chainless.has(readAssetKey(asset)?.venue ?? "") ? RESOLVERS[0] : RESOLVERS[1],
+    complement_asset_id: complement === null ? null : (readAssetKey(complement)?.assetId ?? null),
+    settles_at: toWireTimeOrNull(market.settlesAt),
   };
 }

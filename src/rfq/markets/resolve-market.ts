@@ -1,26 +1,53 @@
 /** What a token of a market is worth. An order sets it and ends trading; cron tells the holders. */
-import { sql } from "../../platform/sql.ts";
+import { NOW } from "../../platform/commit.ts";
+import { expr, literal, scalar, sql } from "../../platform/sql.ts";
 import { cancelOpenRequests } from "../close-books.ts";
 import { findMarket } from "./market-list.ts";
-import type { Record } from "./set-markets.ts";
+import { pairOf, type Record } from "./set-markets.ts";
+
+const ONE = 1_000_000;
+
+type Resolved = {
+  readonly previous: number | null;
+  readonly cancelled: number;
+  /** The other token of a pair, whose result is what is left of 1 USDC. */
+  readonly complement: string | null;
+};
 
 /**
  * Sets or corrects the result of a listed market, in USDC for one token scaled by 1e6, and cancels
- * what is open in it. The same result is not set again. Undefined if the asset is not listed.
+ * what is open in it. The same result is not set again. That of a pair can be corrected until it
+ * settles. Undefined if the asset is not listed.
  */
 export async function resolveMarket(
   env: Env,
   asset: string,
-  { result, record }: { readonly result: number; readonly record: Record },
-): Promise<{ readonly previous: number | null; readonly cancelled: number } | undefined> {
+  {
+    result,
+    settleDelayMs,
+    record,
+  }: { readonly result: number; readonly settleDelayMs: number; readonly record: Record },
+): Promise<Resolved | "settled" | undefined> {
   const listed = await findMarket(env.DB, asset);
   if (listed === undefined) return undefined;
-  const previous = listed.result;
+  const { result: previous, complement, settlesAt } = listed;
+  if (previous !== result && settlesAt !== null && settlesAt <= (await scalar<number>(env.DB, NOW)))
+    return "settled";
+  // One order sets both tokens of a pair, so that they are worth 1 USDC together.
+  const rows = JSON.stringify([
+    [asset, result, previous],
+    ...(complement === null
+      ? []
+      : [[complement, ONE - result, previous === null ? null : ONE - previous]]),
+  ]);
   // The trigger of the table refuses it, and the audit event with it, if the result has changed.
   if (previous !== result)
     await record((group) => [
-      sql`INSERT INTO market_results (asset, result, previous, at, set_group)
-        VALUES (${asset}, ${result}, ${previous}, ${group.at}, ${group.seq})`,
+      sql`INSERT INTO market_results (asset, result, previous, at, set_group, settles_at)
+        SELECT value ->> 0, value ->> 1, value ->> 2, ${group.at}, ${group.seq},
+          ${complement === null ? null : expr`${group.at} + ${literal(settleDelayMs)}`}
+        FROM json_each(${rows})`,
     ]);
-  return { previous, cancelled: await cancelOpenRequests(env, sql`asset = ${asset}`) };
+  const cancelled = await cancelOpenRequests(env, sql`asset IN (${pairOf(asset)})`);
+  return { previous, cancelled, complement };
 }

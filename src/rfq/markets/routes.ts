@@ -19,12 +19,16 @@ export function registerMarketRoutes(api: Api): void {
     credential: "public",
     query: bookQuery({}, marketsQuery),
     response: pageSchema(MarketItem),
-    handler: ({ env, query }) =>
-      markets.page(env, {
-        ...query,
-        ...bookOf(query),
-        test: query.test === "true",
-        words: wordsOf(query.q),
-      }),
+    handler: ({ env, settings, query }) =>
+      markets.page(
+        env,
+        {
+          ...query,
+          ...bookOf(query),
+          test: query.test === "true",
+          words: wordsOf(query.q),
+        },
+        settings,
+      ),
   });
 }

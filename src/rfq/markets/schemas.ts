@@ -2,7 +2,7 @@ import * as z from "zod";
 import { assetId, venueField, venueOut } from "../../assets/asset-fields.ts";
 import { pageFields } from "../../http/cursor.ts";
 import { boundedText, described, oneOf, pattern, textField, timestamp } from "../../http/fields.ts";
-import { MARKET_STATUSES } from "./market.ts";
+import { MARKET_STATUSES, RESOLVERS } from "./market.ts";
 
 const MAX_SEARCH_CHARS = 100;
 
@@ -50,7 +50,23 @@ export const MarketItem = z
     result: described(
       z.int().nullable(),
       "What one token pays, in USDC scaled by 1e6: 1000000 or 0, or between them if the venue " +
-        "settles in part. Null until the operators have set it. It can be corrected later",
+        "settles in part. Null until the operators have set it. It can be corrected later, that " +
+        "of a pair until `settles_at`",
+    ),
+    resolved_by: described(
+      z.enum(RESOLVERS),
+      "`operator`: the venue has no chain, so this service's operators decide the result and the " +
+        "service pays it. `venue`: the venue does, and the result here only announces it",
+    ),
+    complement_asset_id: described(
+      z.string().nullable(),
+      "The other token of the pair. One of each is worth 1 USDC (POST /custody/split and " +
+        "/custody/redeem). Null: not paired",
+    ),
+    settles_at: described(
+      z.iso.datetime().nullable(),
+      "From then on the result of a pair is final and its holders are paid. Null: no result yet, " +
+        "or not paired",
     ),
   })
   .meta({ id: "Market" });
@@ -79,5 +95,7 @@ export const MarketTerms = z.strictObject({
   rules_url: url.nullish(),
   closes_at: timestamp.nullish(),
   test: z.boolean().default(false),
+  /** The other token of the pair. Only at a venue without a chain, and never changed. */
+  complement: assetId.nullish(),
 });
 export type MarketTerms = z.output<typeof MarketTerms>;

@@ -1,12 +1,13 @@
 /** What the operator does to markets. Each change is one commit. What it ends is cancelled next. */
 import { type AuditRecord, commitAudited } from "../../audit/audit.ts";
-import { assetKey } from "../../assets/asset.ts";
+import { assetKey, readAssetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
 import { foldText } from "../../platform/normal-text.ts";
 import { isAmong, read } from "../../platform/read.ts";
 import { type Expr, expr, first, raw, type Sql, sql } from "../../platform/sql.ts";
 import { cancelOpenRequests } from "../close-books.ts";
 import { markets } from "../tables.ts";
+import type { Market } from "./market.ts";
 import { findMarket, MAX_MARKETS } from "./market-list.ts";
 import type { MarketTerms } from "./schemas.ts";
 
@@ -19,7 +20,7 @@ const FREE = ["category", "closes_at"] as const;
 const STATED = [...FIXED, ...FREE] as const;
 
 /** The columns of a market in a JSON list of lists. */
-const GIVEN = ["asset", ...STATED, "folded"]
+const GIVEN = ["asset", ...STATED, "folded", "complement"]
   .map((name, index) => `value ->> ${index} AS ${name}`)
   .join(", ");
 
@@ -33,7 +34,8 @@ export type MarketRejection = {
     | "market_listed"
     | "market_trades"
     | "market_resolved"
-    | "outcome_listed";
+    | "outcome_listed"
+    | "complement_mismatch";
   readonly asset: string | null;
 };
 
@@ -58,15 +60,15 @@ export async function setMarkets(
   terms: readonly MarketTerms[],
   { record, ...change }: Change & { readonly record: AuditRecord },
 ): Promise<number | MarketRejection> {
-  const rows = terms.map((market) => ({
-    asset: assetKey({ venue: market.venue_id, assetId: market.asset_id }),
+  const paired = await withComplements(env.DB, terms);
+  if ("code" in paired) return paired;
+  const { stated, listed } = paired;
+  const rows = stated.map((market) => ({
+    asset: assetOf(market),
     closesAt: market.closes_at ?? null,
-    values: [...STATED.map((name) => market[name] ?? null), foldedName(market)],
+    values: [...STATED.map((name) => market[name] ?? null), foldedName(market), otherOf(market)],
   }));
   const assets = rows.map(({ asset }) => asset);
-  const listed = await read(env.DB, ({ select }) =>
-    select().from(markets).where(isAmong(markets.asset, assets)),
-  );
   const given = JSON.stringify(rows.map(({ asset, values }) => [asset, ...values]));
   let changed: Group | undefined;
   const applied = await commitAudited(env.DB, {
@@ -98,6 +100,76 @@ export async function setMarkets(
   );
 }
 
+const assetOf = ({ venue_id: venue, asset_id: assetId }: MarketTerms) =>
+  assetKey({ venue, assetId });
+
+/** The key of the complement. */
+function otherOf({ venue_id: venue, complement }: MarketTerms): string | null {
+  return typeof complement === "string" ? assetKey({ venue, assetId: complement }) : null;
+}
+
+/**
+ * The terms with the complements of all paired markets, because both close and open together. One
+ * that is not named is stated as it is listed, but for its close.
+ */
+async function withComplements(
+  db: D1Database,
+  terms: readonly MarketTerms[],
+): Promise<MarketRejection | { stated: MarketTerms[]; listed: Market[] }> {
+  const named = new Map(terms.map((market) => [assetOf(market), market]));
+  const known = new Map<string, Market>();
+  const learn = async (assets: readonly string[]) => {
+    const rows = await read(db, ({ select }) =>
+      select().from(markets).where(isAmong(markets.asset, assets)),
+    );
+    for (const row of rows) known.set(row.asset, row);
+  };
+  await learn([...named.keys(), ...terms.flatMap((market) => otherOf(market) ?? [])]);
+  await learn([...known.values()].flatMap(({ complement }) => complement ?? []));
+  const pairs = new Map<string, string>();
+  for (const [asset, market] of named) {
+    const other = otherOf(market) ?? known.get(asset)?.complement ?? null;
+    if (other === null) continue;
+    // Neither has another complement.
+    if (
+      other === asset ||
+      (pairs.get(asset) ?? other) !== other ||
+      (pairs.get(other) ?? asset) !== asset
+    )
+      return { code: "complement_mismatch", asset };
+    pairs.set(asset, other).set(other, asset);
+  }
+  const stated = [...new Set([...named.keys(), ...pairs.keys()])].flatMap((asset) => {
+    const [own, listed, other] = [named.get(asset), known.get(asset), pairs.get(asset)];
+    const complement = other === undefined ? null : (readAssetKey(other)?.assetId ?? null);
+    if (own !== undefined) return [{ ...own, complement }];
+    const closesAt = named.get(other ?? "")?.closes_at;
+    return listed === undefined ? [] : [{ ...termsOf(listed), closes_at: closesAt, complement }];
+  });
+  const closes = new Map(stated.map((market) => [assetOf(market), market.closes_at ?? null]));
+  for (const [one, other] of pairs)
+    if (!closes.has(other) || closes.get(one) !== closes.get(other))
+      return { code: "complement_mismatch", asset: one };
+  return { stated, listed: [...known.values()] };
+}
+
+/** The terms of a listed market. */
+function termsOf(market: Market): MarketTerms {
+  const { venue = "", assetId = "" } = readAssetKey(market.asset) ?? {};
+  return {
+    venue_id: venue,
+    asset_id: assetId,
+    title: market.title,
+    outcome: market.outcome,
+    url: market.url,
+    event_id: market.eventId,
+    category: market.category,
+    description: market.description,
+    rules_url: market.rulesUrl,
+    test: market.test,
+  };
+}
+
 /** By which twins are found, and what a search looks in: a line each. */
 function foldedName({ title, outcome }: MarketTerms): string {
   return `${foldText(title)}\n${foldText(outcome)}`;
@@ -106,6 +178,8 @@ function foldedName({ title, outcome }: MarketTerms): string {
 /** A row for each thing that rejects the list: code and asset. None if it can be listed. */
 function rejectionOf({ given, reopen, corrects, at }: Change & { given: string; at: Expr }): Sql {
   const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
+  const repaired = expr`m.complement IS NOT NULL AND m.complement IS NOT g.complement`;
+  // At most five terms, as D1 takes.
   return sql`WITH given AS (SELECT ${raw(GIVEN)} FROM json_each(${given})),
     open_after AS (
       SELECT g.asset, g.folded, 1 AS is_given
@@ -114,9 +188,10 @@ function rejectionOf({ given, reopen, corrects, at }: Change & { given: string; 
       UNION ALL SELECT k.asset, k.folded, 0
       FROM markets k WHERE k.closed_at IS NULL AND ${opens(expr`k.closes_at`)}
         AND k.asset NOT IN (SELECT asset FROM given))
-    SELECT 'market_resolved' AS code, m.asset AS asset
+    SELECT iif(${repaired}, 'complement_mismatch', 'market_resolved') AS code, m.asset AS asset
     FROM given g JOIN markets m ON m.asset = g.asset
-    WHERE m.result IS NOT NULL AND (${reopen} OR (${columns("m", NAMES)}) IS NOT (${columns("g", NAMES)}))
+    WHERE ${repaired} OR m.result IS NOT NULL
+      AND (${reopen} OR (${columns("m", NAMES)}) IS NOT (${columns("g", NAMES)}))
     UNION ALL SELECT 'market_listed', m.asset FROM given g JOIN markets m ON m.asset = g.asset
     WHERE NOT ${corrects} AND (${columns("m", NAMES)}) IS NOT (${columns("g", NAMES)})
     UNION ALL SELECT 'market_trades', m.asset FROM given g JOIN markets m ON m.asset = g.asset
@@ -143,7 +218,7 @@ function correction(group: Group, given: string, guard: Sql): Sql {
 
 /** A row that would not change keeps its group, so that nobody reads it again. */
 function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
-  const stated = [...STATED, "folded"];
+  const stated = [...STATED, "folded", "complement"];
   return sql`INSERT INTO markets (asset, ${raw(stated.join(", "))}, closed_at, changed_group)
     SELECT ${raw(GIVEN)}, NULL, ${group.seq} FROM json_each(${given}) WHERE ${guard}
     ON CONFLICT (asset) DO UPDATE SET
@@ -157,9 +232,15 @@ function columns(table: string, names: readonly string[]): Sql {
   return raw(names.map((name) => `${table}.${name}`).join(", "));
 }
 
+/** SELECT: the asset, and its complement. */
+export function pairOf(asset: string): Sql {
+  return sql`SELECT ${asset} UNION ALL SELECT complement FROM markets
+    WHERE asset = ${asset} AND complement IS NOT NULL`;
+}
+
 /**
- * Closes a listed market for good and cancels what is open in it. Repeating it cancels what an
- * interrupted call left open. Returns undefined if the asset is not listed.
+ * Closes a listed market and its complement for good and cancels what is open in them. Repeating it
+ * cancels what an interrupted call left open. Returns undefined if the asset is not listed.
  */
 export async function closeMarket(
   env: Env,
@@ -169,7 +250,7 @@ export async function closeMarket(
   if ((await findMarket(env.DB, asset)) === undefined) return undefined;
   await record((group) => [
     sql`UPDATE markets SET closed_at = ${group.at}, changed_group = ${group.seq}
-      WHERE asset = ${asset} AND closed_at IS NULL`,
+      WHERE asset IN (${pairOf(asset)}) AND closed_at IS NULL`,
   ]);
-  return cancelOpenRequests(env, sql`asset = ${asset}`);
+  return cancelOpenRequests(env, sql`asset IN (${pairOf(asset)})`);
 }

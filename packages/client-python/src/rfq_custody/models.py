@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ._wire import AMOUNT, UNSET, Unset, new_key
 
-ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "request_amount_limit", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "price_out_of_range", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
+ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "request_amount_limit", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "price_out_of_range", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "not_paired", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
 """Machine-readable code. New codes may be added."""
 
 Amount = int
@@ -787,8 +787,36 @@ class Market:
     """`closed`: requests, quotes and accepts are rejected"""
     result: int | None
     """What one token pays, in USDC scaled by 1e6: 1000000 or 0, or between them if the venue
-    settles in part. None until the operators have set it. It can be corrected later
+    settles in part. None until the operators have set it. It can be corrected later, that
+    of a pair until `settles_at`
     """
+    resolved_by: Literal["operator", "venue"]
+    """`operator`: the venue has no chain, so this service's operators decide the result and
+    the service pays it. `venue`: the venue does, and the result here only announces it
+    """
+    complement_asset_id: str | None
+    """The other token of the pair. One of each is worth 1 USDC (POST /custody/split and
+    /custody/redeem). None: not paired
+    """
+    settles_at: datetime | None
+    """From then on the result of a pair is final and its holders are paid. None: no result
+    yet, or not paired
+    """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redemption:
+    redemption_id: str
+    """`ref_id` of its ledger entries"""
+    venue_id: Venue
+    """Venue of the token"""
+    asset_id: AssetId
+    """Outcome token, as canonical 0x hex"""
+    amount: Amount
+    """Native units of the token"""
+    usdc_amount: Amount
+    """Native units of USDC that count for this token"""
+    created_at: datetime
+    """When it was carried out"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticker:
@@ -953,10 +981,13 @@ class ChainConfig:
 class VenueConfig:
     venue_id: Venue
     """The venue"""
-    chain: str
-    """Chain of the venue's outcome tokens"""
-    outcome_tokens: str
-    """Address of the ERC-1155 contract of the outcome tokens"""
+    chain: str | None
+    """Chain of the venue's outcome tokens. None: they exist in this service only, so they
+    cannot be deposited or withdrawn. POST /custody/split issues them, /custody/redeem takes
+    them back
+    """
+    outcome_tokens: str | None
+    """Address of the ERC-1155 contract of the outcome tokens; None without a chain"""
     min_deposit: Amount
     """Deposits below it are credited once their address has received this much of the asset.
     Native units.
@@ -1187,6 +1218,11 @@ class SetAcceptPriceResult:
     """The match, if an open quote was as good"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SplitResult:
+    items: list[Redemption]
+    """One for each token; empty if nothing is free"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListAccountEventsResult:
     items: list[StreamMessage]
     """The events of this page"""
@@ -1314,6 +1350,23 @@ class MarketResultData:
     """USDC for one token, scaled by 1e6: 1000000 is one USDC"""
     previous: int | None
     """The result that it corrects. None if it is the first"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRedeemedData:
+    """A token that became USDC"""
+
+    redemption_id: str
+    """`ref_id` of its ledger entries"""
+    venue_id: str
+    """Venue of the asset"""
+    asset_id: str
+    """Outcome token, as canonical 0x hex"""
+    amount: Amount
+    """Native units of the token"""
+    usdc_amount: Amount
+    """Native units of USDC"""
+    cause: Literal["merge", "result"]
+    """`merge`: both tokens of the pair became USDC. `result`: it was paid"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketCorrectedData:
@@ -1482,6 +1535,16 @@ class MarketCorrected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRedeemed:
+    type: Literal["token.redeemed"]
+    """Kind of message"""
+    stream: Stream
+    seq: Seq
+    at: Instant
+    data: TokenRedeemedData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptRefused:
     type: Literal["accept.refused"]
     """Kind of message"""
@@ -1556,6 +1619,7 @@ StreamMessage = (
     | TradePrinted
     | MarketResult
     | MarketCorrected
+    | TokenRedeemed
     | AcceptRefused
     | ProtectionMessage
     | DepositMessage

@@ -101,7 +101,7 @@ class ServiceCalls:
         self,
         *,
         since: int | None = None,
-        types: Sequence[Literal["request.opened", "request.closed", "quote.opened", "quote.received", "quote.closed", "accept.refused", "protection.tripped", "protection.reset", "market.result", "market.corrected", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
+        types: Sequence[Literal["request.opened", "request.closed", "quote.opened", "quote.received", "quote.closed", "accept.refused", "protection.tripped", "protection.reset", "market.result", "market.corrected", "token.redeemed", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> m.ListAccountEventsResult:
@@ -1025,6 +1025,71 @@ class CustodyCalls:
             Problem: `withdrawal_address_unknown`.
         """
         return await self._transport.call(Call("DELETE", "/custody/withdrawal-address", body=fields({"address_id": address_id}), timeout=timeout), m.WithdrawalAddress)
+
+    async def split(
+        self,
+        *,
+        venue_id: m.Venue,
+        asset_id: m.AssetId,
+        amount: int,
+        not_after: datetime | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> m.SplitResult:
+        """Turn USDC into both tokens of a pair. Either token names the pair
+        (`complement_asset_id` of GET /markets). Of each you get `amount`. POST
+        /custody/redeem is the reverse. It has no fee.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            amount: Native units of USDC, and of each token that they become.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            idempotency_key: A repeated call with this key has no second effect for an hour.
+                Matches `^[!-~]{1,128}$`. Default: a new one.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `market_unknown`, `not_paired`, `deadline_passed`, `venue_paused`,
+                `key_limit`, `insufficient_funds`, `balance_limit`, `market_closed`.
+        """
+        return await self._transport.call(Call("POST", "/custody/split", body=fields({"venue_id": venue_id, "asset_id": asset_id, "amount": amount_text(amount), "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout), m.SplitResult)
+
+    async def redeem(
+        self,
+        *,
+        venue_id: m.Venue,
+        asset_id: m.AssetId,
+        amount: int | None = None,
+        not_after: datetime | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> m.SplitResult:
+        """Turn tokens of a pair back into USDC. Before `settles_at` of GET /markets it takes
+        the same amount of both tokens, at 1 USDC for the two, and either names the pair.
+        From then on it takes the named token, at its result. What open quotes promise is
+        not free. Holders who do nothing are paid automatically.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            amount: Native units of each token. Omitted: all that is free.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            idempotency_key: A repeated call with this key has no second effect for an hour.
+                Matches `^[!-~]{1,128}$`. Default: a new one.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `market_unknown`, `not_paired`, `deadline_passed`, `venue_paused`,
+                `key_limit`, `insufficient_funds`, `balance_limit`.
+        """
+        return await self._transport.call(Call("POST", "/custody/redeem", body=fields({"venue_id": venue_id, "asset_id": asset_id, "amount": amount_text(amount), "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout), m.SplitResult)
 
 
 class RfqCalls:

@@ -35,8 +35,8 @@ class Conflict(Problem, kind=409):
     `withdrawal_daily_limit`, `chain_liquidity`, `address_not_listed`,
     `withdrawal_address_limit`, `withdrawal_not_approvable`, `withdrawal_not_cancellable`,
     `destination_refused`, `deposit_address_limit`, `open_request_limit`,
-    `open_quote_limit`, `webhook_limit`, `api_key_limit`, `market_closed`, `venue_paused`,
-    `totp_not_enabled`, `email_taken`.
+    `open_quote_limit`, `webhook_limit`, `api_key_limit`, `not_paired`, `market_closed`,
+    `venue_paused`, `totp_not_enabled`, `email_taken`.
     """
 
 
@@ -314,6 +314,10 @@ class WebhookLimit(Conflict, kind="webhook_limit"):
 
 class ApiKeyLimit(Conflict, kind="api_key_limit"):
     """Too many API keys."""
+
+
+class NotPaired(Conflict, kind="not_paired"):
+    """The asset is not one of a pair."""
 
 
 class MarketClosed(Conflict, kind="market_closed"):

@@ -65,6 +65,8 @@ class SyncCustodyCalls(Calls):
     create_withdrawal_address = waits(o.CustodyCalls.create_withdrawal_address)
     withdrawal_addresses = lists(o.CustodyCalls.withdrawal_addresses)
     remove_withdrawal_address = waits(o.CustodyCalls.remove_withdrawal_address)
+    split = waits(o.CustodyCalls.split)
+    redeem = waits(o.CustodyCalls.redeem)
 
 
 class SyncRfqCalls(Calls):

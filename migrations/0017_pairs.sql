@@ -1,0 +1,104 @@
+-- Pairs: two tokens of a venue that are worth one USDC together. The house account `pair:<asset>`,
+-- named after the smaller of the two keys, holds the USDC of the tokens that it has issued.
+
+-- The other token of the pair, set once. NULL: not paired.
+-- Example: complement ’venue_four:0x2’
+ALTER TABLE markets ADD COLUMN complement TEXT;
+
+-- From then on a paired market’s result is final, and its holders are paid.
+-- Example: settles_at 1780279200000
+ALTER TABLE markets ADD COLUMN settles_at INTEGER;
+
+-- When nobody held the token any more.
+-- Example: paid_at 1780279260000
+ALTER TABLE markets ADD COLUMN paid_at INTEGER;
+
+-- Of a paired market: until then two operators can correct the result.
+-- Example: settles_at 1780279200000
+ALTER TABLE market_results ADD COLUMN settles_at INTEGER;
+
+-- Tokens that a pair issued for USDC or took back for it, a row for each token. Written by
+-- src/rfq/pairs/. Deleted a day after they were made, once their transfers are in the archive.
+--
+-- Example row:
+--   redemption_id 019a…77c1, user_id 01a2…c585, asset ’venue_four:0x1’, pair 0x7061…3078,
+--   kind ’merge’, amount 1000000, usdc_amount 317919, at 1764551353797, made_group 91,
+--   key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a
+CREATE TABLE redemptions (
+  redemption_id BLOB PRIMARY KEY NOT NULL,
+  user_id BLOB NOT NULL,
+  asset TEXT NOT NULL,
+  pair BLOB NOT NULL,    -- the owner of the house account
+  kind TEXT NOT NULL,    -- ’split’: USDC for both tokens, ’merge’: both for USDC, ’result’: a token
+                         -- at its result
+  amount INTEGER NOT NULL,
+  usdc_amount INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  made_group INTEGER NOT NULL,
+  key_hash BLOB,         -- as in requests
+  terms_hash BLOB,
+  CONSTRAINT redemptions_kind CHECK (kind IN ('split', 'merge', 'result')),
+  CONSTRAINT redemptions_amount CHECK (amount > 0 AND usdc_amount BETWEEN 0 AND amount)
+) STRICT, WITHOUT ROWID;
+
+-- What a commit group made: its transfers, its events, and the reconciliation.
+CREATE INDEX redemptions_group ON redemptions (made_group);
+
+-- What an idempotency key has made.
+CREATE INDEX redemptions_key ON redemptions (key_hash) WHERE key_hash IS NOT NULL;
+
+CREATE TRIGGER redemptions_insert BEFORE INSERT ON redemptions BEGIN
+  SELECT RAISE(ABORT, 'append-only: redemption exists')
+    WHERE EXISTS (SELECT 1 FROM redemptions WHERE redemption_id = NEW.redemption_id);
+END;
+
+CREATE TRIGGER redemptions_update BEFORE UPDATE ON redemptions BEGIN
+  SELECT RAISE(ABORT, 'append-only: redemption');
+END;
+
+-- Its transfers must be in the archive.
+CREATE TRIGGER redemptions_delete BEFORE DELETE ON redemptions BEGIN
+  SELECT RAISE(ABORT, 'append-only: redemption')
+    WHERE EXISTS (SELECT 1 FROM transfers WHERE ref = OLD.redemption_id);
+END;
+
+-- As before, with the type of the event of a redeemed token.
+DROP VIEW stream_events;
+CREATE VIEW stream_events AS
+SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + r.key AS seq, r.at,
+  r.event ->> 1 AS code,
+  CASE r.event ->> 1
+    WHEN 1 THEN 'request.opened'
+    WHEN 2 THEN 'request.closed'
+    WHEN 3 THEN 'quote.opened'
+    WHEN 4 THEN 'quote.received'
+    WHEN 5 THEN 'quote.closed'
+    WHEN 6 THEN 'quote.closed'
+    WHEN 7 THEN 'match.created'
+    WHEN 8 THEN 'trade.printed'
+    WHEN 9 THEN 'protection.tripped'
+    WHEN 10 THEN 'protection.reset'
+    WHEN 11 THEN 'deposit.detected'
+    WHEN 12 THEN 'deposit.credited'
+    WHEN 13 THEN 'deposit.orphaned'
+    WHEN 14 THEN 'deposit.quarantined'
+    WHEN 15 THEN 'deposit.below_minimum'
+    WHEN 16 THEN 'withdrawal.awaiting_approval'
+    WHEN 17 THEN 'withdrawal.queued'
+    WHEN 18 THEN 'withdrawal.submitted'
+    WHEN 19 THEN 'withdrawal.settled'
+    WHEN 20 THEN 'withdrawal.failed'
+    WHEN 21 THEN 'withdrawal.cancelled'
+    WHEN 22 THEN 'account.notice'
+    WHEN 23 THEN 'request.closed'
+    WHEN 24 THEN 'market.result'
+    WHEN 25 THEN 'market.corrected'
+    WHEN 26 THEN 'accept.refused'
+    WHEN 27 THEN 'token.redeemed'
+  END AS type,
+  hex(substr(r.ids, 1 + 16 * ((r.event ->> 0) - (r.events ->> '$[0][0]')), 80)) AS ids,
+  r.event AS body
+FROM (
+  SELECT r.*, e.key, iif(e.type = 'array', e.value, '[]') AS event
+  FROM event_runs r CROSS JOIN json_each(iif(json_valid(r.events), r.events, '[]')) e
+) r;

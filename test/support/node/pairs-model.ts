@@ -1,0 +1,252 @@
+/**
+ * A model of pairs, compared with the service on SQLite after each command: splits, redemptions,
+ * trades of both tokens, results that settle or are corrected, and passes that die anywhere.
+ */
+import assert from "node:assert/strict";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import { migratedDatabase } from "../../../scripts/migrations/files.ts";
+import { credit } from "../../../scripts/stack/credit.ts";
+import { testSettings } from "../settings.ts";
+import { openRequestTerms, placeQuoteTerms } from "../terms.ts";
+import { recordBy } from "../../../src/audit/audit.ts";
+import type { Actor } from "../../../src/platform/actor.ts";
+import { commitOrThrow, newGroup } from "../../../src/platform/commit.ts";
+import { config } from "../../../src/platform/config.ts";
+import { all, sql, uuid } from "../../../src/platform/sql.ts";
+import { uuidv7 } from "../../../src/platform/uuid.ts";
+import { reconcile } from "../../../src/reconcile/reconcile.ts";
+import { acceptQuote } from "../../../src/rfq/accept-quote.ts";
+import { commitOperations } from "../../../src/rfq/book-group.ts";
+import type { Operation } from "../../../src/rfq/book-operation.ts";
+import { resolveMarket } from "../../../src/rfq/markets/resolve-market.ts";
+import { setMarkets } from "../../../src/rfq/markets/set-markets.ts";
+import { openRequest } from "../../../src/rfq/open-request.ts";
+import { payHolders } from "../../../src/rfq/pairs/pay-holders.ts";
+import { changePair } from "../../../src/rfq/pairs/redeem.ts";
+import { placeQuote } from "../../../src/rfq/place-quote.ts";
+import { readTerms } from "../../../src/rfq/request-terms.ts";
+
+type Query = { readonly text: string; readonly params: readonly SQLInputValue[] };
+
+/** D1 on SQLite. `fails` says before each batch whether it is lost, and after it, its response. */
+function bindingOf(sqlite: DatabaseSync, fails: () => "before" | "after" | undefined): D1Database {
+  const rows = ({ text, params }: Query) => {
+    try {
+      return sqlite
+        .prepare(text)
+        .all(...params)
+        .map((row) => ({ ...row }));
+    } catch (error) {
+      const refused = (Number(Reflect.get(Object(error), "errcode")) & 0xff) === 19;
+      throw new Error(`D1_ERROR: ${String(error)}: SQLITE_${refused ? "CONSTRAINT" : "ERROR"}`);
+    }
+  };
+  const prepared = (query: Query): object => ({
+    query,
+    bind: (...params: SQLInputValue[]) => prepared({ ...query, params }),
+    all: async () => ({ results: rows(query) }),
+    first: async () => rows(query)[0] ?? null,
+    raw: async () => rows(query).map((row) => Object.values(row)),
+  });
+  const batch = async (statements: readonly { readonly query: Query }[]) => {
+    const fate = fails();
+    if (fate === "before") throw new Error("killed");
+    sqlite.exec("BEGIN");
+    try {
+      const results = statements.map(({ query }) => ({ results: rows(query) }));
+      sqlite.exec("COMMIT");
+      if (fate === "after") throw new Error("killed");
+      return results;
+    } catch (error) {
+      if (sqlite.isTransaction) sqlite.exec("ROLLBACK");
+      throw error;
+    }
+  };
+  // Safe cast: the service uses only these.
+  return { prepare: (text: string) => prepared({ text, params: [] }), batch } as never;
+}
+
+type User = { readonly userId: string; readonly actor: Actor; readonly has: bigint[] };
+const ONE = 1_000_000n;
+const FUNDS = 1_000_000_000n;
+const [YES, NO] = ["venue_four:0x1", "venue_four:0x2"] as const;
+
+/** The same numbers for the same seed. */
+function diceOf(seed: number) {
+  let state = seed * 2_654_435_761 + 1;
+  return (below: number): number => {
+    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 3_266_489_917) >>> 0;
+    return state % below;
+  };
+}
+
+/** Returns how many commands took effect. Throws where model and service differ. */
+export async function runPairs(seed: number, commands: number): Promise<number> {
+  const roll = diceOf(seed);
+  const settings = config({ ...testSettings(), SETTLE_DELAY_SECS: "0" });
+  let killing = false;
+  const db = bindingOf(migratedDatabase(), () =>
+    killing ? ([undefined, "before", "after"] as const)[roll(3)] : undefined,
+  );
+  // Safe cast: the verbs use the database only, because no stream has a subscriber.
+  const env = { ...testSettings(), DB: db } as never;
+  const terms = { venue_id: "venue_four", title: "Rain", test: false };
+  for (const [asset_id, outcome, complement] of [
+    ["0x1", "Yes", null],
+    ["0x2", "No", "0x1"],
+  ] as const) {
+    const set = await setMarkets(env, [{ ...terms, asset_id, outcome, complement }], {
+      reopen: false,
+      corrects: false,
+      record: recordBy("operator:test", "market_set", { subjectId: asset_id }),
+    });
+    assert.equal(set, 0);
+  }
+  const users: User[] = [];
+  for (let index = 0; index < 4; index++) {
+    const userId = uuidv7();
+    await all(
+      db,
+      sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
+        VALUES (${uuid(userId)}, ${`u${index}@example.com`}, '', 0, 1)`,
+    );
+    const amount = FUNDS + BigInt(roll(1_000));
+    await credit(db, { userId, asset: "usdc", amount, chain: "local", address: "0x01" });
+    const credential = {
+      kind: "session",
+      epoch: 0,
+      issuedAtMs: Date.now(),
+      expiresAtMs: Date.now() + 3_600_000,
+    } as const;
+    users.push({
+      userId,
+      actor: { userId, scopes: ["read", "trade"], credential },
+      has: [amount, 0n, 0n],
+    });
+  }
+  let done = 0;
+  const change = async (user: User, verb: "split" | "redeem", asset: string, amount?: bigint) => {
+    const { rows } = await changePair(db, settings, verb, {
+      actor: user.actor,
+      asset,
+      amount,
+      notAfter: undefined,
+      idempotency: undefined,
+    });
+    done++;
+    return rows;
+  };
+  const commitOne = async (asset: string, operation: Operation) => {
+    const group = await commitOperations(db, asset, [operation]);
+    assert(group.committed);
+    const result = operation.result(group.effects);
+    assert(result?.ok === true);
+  };
+  const trade = async (buyer: User, seller: User, asset: string, amount: bigint, price: number) => {
+    const sent = (actor: Actor) => ({ actor, receivedAt: Date.now() });
+    const requestId = uuidv7();
+    const quoteId = uuidv7();
+    const request = openRequestTerms({ asset, amount: String(amount) });
+    await commitOne(
+      asset,
+      openRequest({ op: "open_request", requestId, ...sent(buyer.actor), ...request }, settings),
+    );
+    const [known] = await readTerms(db, [requestId]);
+    assert(known);
+    const quote = placeQuoteTerms({ requestId, price });
+    await commitOne(
+      asset,
+      placeQuote({ op: "place_quote", quoteId, ...sent(seller.actor), ...quote }, known, settings),
+    );
+    const matchId = uuidv7();
+    await commitOne(
+      asset,
+      acceptQuote({ op: "accept", matchId, quoteId, ...sent(buyer.actor) }, settings),
+    );
+    done++;
+  };
+  const compare = async () => {
+    const rows = await all<{ owner: string; asset: string; balance: string }>(
+      db,
+      sql`SELECT lower(hex(owner)) AS owner, asset, CAST(balance AS TEXT) AS balance FROM accounts
+        WHERE kind IN ('available', 'external')`,
+    );
+    const of = (owner: string, asset: string) =>
+      BigInt(rows.find((row) => row.owner === owner && row.asset === asset)?.balance ?? "0");
+    for (const { userId, has } of users)
+      assert.deepEqual(
+        ["usdc", YES, NO].map((asset) => of(userId.replaceAll("-", ""), asset)),
+        has,
+      );
+    const pair = Buffer.from(`pair:${YES}`).toString("hex");
+    const sum = (index: number) => users.reduce((total, { has }) => total + (has[index] ?? 0n), 0n);
+    assert.deepEqual([of(pair, YES), of(pair, NO)], [-sum(1), -sum(2)]);
+    assert(of(pair, "usdc") >= 0n);
+    return of(pair, "usdc");
+  };
+  for (let count = 0; count < commands; count++) {
+    const user = users[roll(4)]!;
+    const other = users.find((one) => one !== user && one.has[0]! > 0n)!;
+    const index = 1 + roll(2);
+    const asset = index === 1 ? YES : NO;
+    const { has } = user;
+    const least = has[1]! < has[2]! ? has[1]! : has[2]!;
+    const kind = roll(4);
+    if (kind === 0) {
+      const amount = BigInt(1 + roll(5_000_000));
+      const possible = has[0]! >= amount;
+      await change(user, "split", asset, amount).catch((error: unknown) => {
+        assert(!possible && String(error).includes("insufficient_funds"), String(error));
+      });
+      if (possible) for (const [i, sign] of [-1n, 1n, 1n].entries()) has[i]! += sign * amount;
+    } else if (kind === 1) {
+      const amount = roll(3) === 0 ? undefined : BigInt(1 + roll(5_000_000));
+      const moved = amount ?? least;
+      const possible = least >= moved;
+      await change(user, "redeem", asset, amount).catch((error: unknown) => {
+        assert(!possible && String(error).includes("insufficient_funds"), String(error));
+      });
+      if (possible) for (const [i, sign] of [1n, -1n, -1n].entries()) has[i]! += sign * moved;
+    } else if (has[index]! > 0n) {
+      const amount = 1n + BigInt(roll(Number(has[index]!)));
+      const price = [1, 333_333, 999_999, 1_000_000][roll(4)]!;
+      const cost = (amount * BigInt(price) + ONE - 1n) / ONE;
+      if (other.has[0]! < cost) continue;
+      await trade(other, user, asset, amount, price);
+      has[index]! -= amount;
+      has[0]! += cost;
+      other.has[index]! += amount;
+      other.has[0]! -= cost;
+    }
+    const usdc = await compare();
+    assert.equal(
+      usdc,
+      users.reduce((total, one) => total + one.has[1]!, 0n),
+    );
+  }
+  const result = [0, 1_000_000, 500_000, 333_333][roll(4)]!;
+  await resolveMarket(env, YES, {
+    result,
+    settleDelayMs: 0,
+    record: async (effects) => {
+      const group = newGroup();
+      await commitOrThrow(db, group, effects(group));
+    },
+  });
+  killing = true;
+  for (let pass = 0; pass < 12; pass++) await payHolders(env, 1).catch(() => {});
+  killing = false;
+  while (await payHolders(env));
+  let left = users.reduce((total, { has }) => total + has[1]!, 0n);
+  for (const { has } of users) {
+    const paid = (has[1]! * BigInt(result)) / ONE + (has[2]! * (ONE - BigInt(result))) / ONE;
+    has.splice(0, 3, has[0]! + paid, 0n, 0n);
+    left -= paid;
+  }
+  assert.equal(await compare(), left);
+  // What rounding down leaves is less than a unit for each token of each user.
+  assert(left >= 0n && left <= 2n * BigInt(users.length));
+  const { differences } = await reconcile(db, { macKeys: settings, chains: [], full: true });
+  assert.deepEqual(differences, []);
+  return done;
+}
