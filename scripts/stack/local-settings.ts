@@ -4,6 +4,7 @@ import { privateKeyToAddress } from "viem/accounts";
 import type { Address, Hex } from "viem";
 import { newPrivateKey, type OperatorKey, publicHalf } from "../operator/operator-key.ts";
 import type { Deployment } from "./deploy-contracts.ts";
+import { CHAINLESS_VENUE } from "./local-venues.ts";
 
 export const LOCAL_CHAIN = "local";
 const DEPLOYMENT = "local";
@@ -79,7 +80,8 @@ export function localSettings(input: {
     AUTH_SECURITY_DELAY_SECS: "0",
     WITHDRAWAL_MIN_UNITS: "1",
     CHAINS: JSON.stringify([chain]),
-    VENUES: JSON.stringify(venues),
+    VENUES: JSON.stringify([...venues, { venue_id: CHAINLESS_VENUE }]),
+    SETTLE_DELAY_SECS: "0",
     DEPLOYMENT,
     OPERATORS: JSON.stringify(
       Object.fromEntries(

@@ -1,5 +1,7 @@
 /** The venues of the local stack, the three of docs/interface.md. */
 export const LOCAL_VENUES = ["venue_one", "venue_two", "venue_three"] as const;
+/** It has no chain: its tokens are issued in pairs. */
+export const CHAINLESS_VENUE = "venue_four";
 export type LocalVenue = (typeof LOCAL_VENUES)[number];
 
 /** A record with one value for each venue. The caller passes an entry for every venue. */

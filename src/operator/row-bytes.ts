@@ -52,6 +52,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   login_networks: { bytes: 92, user: "t.user_id" },
   market_corrections: { bytes: 150 },
   market_results: { bytes: 70 },
+  redemptions: { bytes: 200, user: "t.user_id", withoutRowid: true, key: "redemption_id" },
   markets: { bytes: 165 },
   matches: { bytes: 570, user: "t.requester_id", key: "match_id" },
   opened_streams: { bytes: 178, user: "t.user_id" },

@@ -177,4 +177,32 @@ export const RFQ: readonly Mutant[] = [
     ],
     "maker's fee not reserved": ["reserve: usdcAmount + makerFee", "reserve: usdcAmount"],
   }),
+  ...ideas("src/rfq/pairs/redeem.ts", "rfq/pairs", {
+    "more than is free": ["BETWEEN 1 AND ${O.free}`", "BETWEEN 1 AND ${O.free} + 1`"],
+    "a key acts again": ["expr: expr`NOT EXISTS (SELECT 1 ${ofKey(order, O.at)})`", "expr: TRUE"],
+    "a short pair pays": ["...(isSplit ? [] : [PAIR_PAYS]),", ""],
+    "a closed market issues": ["thrown(marketOpen(O.asset, O.at)), ", ""],
+    "a paused venue redeems": ["WHERE p.venue = ${O.venue})`", "WHERE p.venue = '')`"],
+    "a merge counts the price twice": ["WHEN j.key = 0 THEN", "WHEN 1 THEN"],
+  }),
+  ...ideas("src/rfq/pairs/redemptions.ts", "rfq/pairs rfq/pairs-model", {
+    "a result above its value": ["% ${scale} * ${price} / ${scale}`", "% ${scale} * ${price}`"],
+    "what is promised is free": [
+      "coalesce((SELECT balance - promised FROM",
+      "coalesce((SELECT balance FROM",
+    ],
+    "a pair is always covered": ["m.result + c.result = ${scale} AND", "1 OR"],
+  }),
+  ...ideas("src/rfq/pairs/pay-holders.ts", "rfq/pairs rfq/pairs-model", {
+    "paid before it settles": ["m.settles_at <= ${at} AND", "m.settles_at IS NOT NULL AND"],
+    "a paused venue is paid": [
+      "NOT EXISTS (\n        SELECT 1 FROM paused_venues v",
+      "EXISTS (\n        SELECT 1 FROM paused_venues v",
+    ],
+    "paid while somebody holds": ['atom("m.asset"))} = 0`', 'atom("m.asset"))} <= 0`'],
+    "nobody is told that holders wait": ["m.settles_at <= ${NOW} - ${literal(LATE_MS)}", "0"],
+  }),
+  ...ideas("src/reconcile/check-pairs.ts", "rfq/pairs", {
+    "a short pair unseen": ["&& usdc * ONE >= owed", ""],
+  }),
 ];

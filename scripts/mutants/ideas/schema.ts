@@ -126,4 +126,12 @@ export const SCHEMA: readonly Mutant[] = [
       "WHERE NEW.traded_usdc < OLD.traded_usdc",
     ],
   }),
+  ...ideas("migrations", "rfq/pairs", {
+    "schema: a pair pays what it does not hold": [
+      "AND owner < CAST('pair;' AS BLOB),\n          0,",
+      "AND owner < CAST('pair;' AS BLOB),\n          -1000,",
+    ],
+    "schema: a settled result is corrected": ["AND (settles_at <= NEW.at OR", "AND (0 OR"],
+    "schema: a pair changes": ["NEW.complement IS NOT OLD.complement)", "0)"],
+  }),
 ];

@@ -73,8 +73,8 @@ export function registerPairRoutes(api: Api): void {
     operationId: "redeem",
     summary: "Turn tokens of a pair back into USDC",
     description:
-      "Before `settles_at` of GET /markets it takes the same amount of both tokens, at 1 USDC for " +
-      "the two, and either names the pair. From then on it takes the named token, at its result. " +
+      "Before `settles_at` of GET /markets it takes the same amount of both tokens, at 1 USDC " +
+      "for the two, and either names the pair. From then on it takes the named token, at its result. " +
       "What open quotes promise is not free. Holders who do nothing are paid automatically.",
     idempotent: true,
     body: RedeemBody,
