@@ -88,7 +88,9 @@ async function store(
   if (assets.size < terms.length)
     throw invalidRequest([{ path: "--file", message: "must name each asset once" }]);
   const chainless = chainlessVenues(context.settings);
-  const onChain = terms.find((one) => one.complement != null && !chainless.has(one.venue_id));
+  const onChain = terms.find(
+    (one) => typeof one.complement === "string" && !chainless.has(one.venue_id),
+  );
   if (onChain !== undefined)
     throw invalidRequest([
       { path: "--complement", message: `${onChain.venue_id} has a chain, so it has no pairs` },

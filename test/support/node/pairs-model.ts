@@ -38,7 +38,9 @@ function bindingOf(sqlite: DatabaseSync, fails: () => "before" | "after" | undef
         .map((row) => ({ ...row }));
     } catch (error) {
       const refused = (Number(Reflect.get(Object(error), "errcode")) & 0xff) === 19;
-      throw new Error(`D1_ERROR: ${String(error)}: SQLITE_${refused ? "CONSTRAINT" : "ERROR"}`);
+      throw new Error(`D1_ERROR: ${String(error)}: SQLITE_${refused ? "CONSTRAINT" : "ERROR"}`, {
+        cause: error,
+      });
     }
   };
   const prepared = (query: Query): object => ({
