@@ -101,7 +101,7 @@ it("shows the switches, and a pause of all venues but not of one", async () => {
   await all(
     db,
     sql`INSERT INTO paused_venues (venue, since)
-    VALUES ('venue_two', 1), ('venue_three', 1)`,
+    VALUES ('venue_two', 1), ('venue_three', 1), ('venue_four', 1)`,
   );
   expect(await measured()).toEqual({ ...OK, trading: "paused" });
   await all(db, sql`DELETE FROM paused_venues`);
