@@ -227,6 +227,8 @@ it("describes the credential and scope of every route in contract.md", () => {
     "DELETE /custody/withdraw any -",
     "POST /custody/create-deposit-address any read",
     "GET /custody/get-ledger any read",
+    "POST /custody/split any trade",
+    "POST /custody/redeem any trade",
     "POST /rfq/request any trade",
     "DELETE /rfq/request any trade",
     "GET /rfq/request any read",
@@ -246,7 +248,7 @@ it("describes the credential and scope of every route in contract.md", () => {
     const expected =
       route.path === "/custody/withdraw"
         ? "withdraw"
-        : route.path.startsWith("/rfq") && route.method !== "GET"
+        : /^\/(rfq|custody\/(split|redeem)$)/.test(route.path) && route.method !== "GET"
           ? "trade"
           : "read";
     expect(`${route.method} ${route.path} ${route.scope}`).toBe(

@@ -15,6 +15,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import type { Command } from "../../src/rfq/command.ts";
+import { changePair } from "../../src/rfq/pairs/redeem.ts";
 import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
 import { newAddress, newAsset } from "../support/ledger.ts";
 import {
@@ -25,6 +26,7 @@ import {
   placeQuote,
   quotedMarket,
 } from "../support/market.ts";
+import { newPair } from "../support/pairs.ts";
 import { newKey, newUser, newUserWithPassword } from "../support/users.ts";
 import { ACCOUNT_VERBS } from "../support/account-verbs.ts";
 import { everythingOf } from "../support/everything-of.ts";
@@ -70,6 +72,18 @@ const LIMITS = {
 };
 
 const PROTECTION = { windowSecs: 60, maxMatches: 1, maxUsdc: null, cooldownSecs: null };
+
+/** Splits or redeems one token of a pair: a new one, or the one with this key. Returns its key. */
+async function ofPair(verb: "split" | "redeem", actor: Actor, key?: string): Promise<string> {
+  const asset = key ?? (await newPair()).yes.key;
+  const order = { actor, asset, amount: 1n, notAfter: undefined, idempotency: undefined };
+  await changePair(db, config(env), verb, order);
+  return asset;
+}
+
+const redemptionsOf = ({ userId }: Actor, kind: "split" | "merge") =>
+  sql`SELECT count(DISTINCT made_group) AS n FROM redemptions
+    WHERE user_id = ${uuid(userId)} AND kind = ${kind}`;
 
 /** By the operation id of their route. */
 const VERBS: Readonly<Record<string, Verb>> = {
@@ -127,6 +141,19 @@ const VERBS: Readonly<Record<string, Verb>> = {
     effects: (_, market) =>
       sql`SELECT count(*) AS n FROM standing_accepts
         WHERE request_id = ${uuid(market.request.request_id)}`,
+  },
+  split: {
+    by: "requester",
+    call: (actor) => codeOf(ofPair("split", actor)),
+    effects: (actor) => redemptionsOf(actor, "split"),
+  },
+  redeem: {
+    by: "requester",
+    call: async (actor) => {
+      const key = await ofPair("split", actor).catch(() => undefined);
+      return codeOf(ofPair("redeem", actor, key));
+    },
+    effects: (actor) => redemptionsOf(actor, "merge"),
   },
   withdraw: {
     by: "requester",
