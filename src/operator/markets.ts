@@ -157,8 +157,8 @@ export async function list(context: OperatorContext): Promise<unknown> {
     limit: Math.min(limitOption(context), MAX_PAGE),
     last_cursor: optionalField(context, "cursor", marketsQuery.last_cursor),
   };
-  const list = new MarketList();
-  const { items, next_cursor } = await list.page(context.env, query, context.settings);
+  const known = new MarketList();
+  const { items, next_cursor } = await known.page(context.env, query, context.settings);
   return new Listed(items, next_cursor);
 }
 

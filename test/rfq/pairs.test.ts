@@ -355,6 +355,20 @@ it("pairs two markets for good, and closes and opens them together", async () =>
     sql`UPDATE markets SET paid_at = 5 WHERE asset = ${pair.yes.key}`,
   ])
     await expect(all(env.DB, statement)).rejects.toThrow("append-only");
+  // Nor does a market with a result become one of a pair.
+  expect(await set(other, {})).toMatchObject({ ok: true });
+  await resolve(other, 0);
+  const late = newAsset("venue_four");
+  expect(
+    await sendOrder(
+      orderOf(["market", "set"], {
+        ...named(late),
+        title: late.asset_id,
+        outcome: "Yes",
+        complement: other.asset_id,
+      }),
+    ),
+  ).toMatchObject(mismatch);
   const [first] = [newAsset("venue_one")];
   expect(
     await sendOrder(

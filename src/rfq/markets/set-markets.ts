@@ -178,7 +178,8 @@ function foldedName({ title, outcome }: MarketTerms): string {
 /** A row for each thing that rejects the list: code and asset. None if it can be listed. */
 function rejectionOf({ given, reopen, corrects, at }: Change & { given: string; at: Expr }): Sql {
   const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
-  const repaired = expr`m.complement IS NOT NULL AND m.complement IS NOT g.complement`;
+  const repaired = expr`m.complement IS NOT g.complement
+    AND (m.complement IS NOT NULL OR m.result IS NOT NULL)`;
   // At most five terms, as D1 takes.
   return sql`WITH given AS (SELECT ${raw(GIVEN)} FROM json_each(${given})),
     open_after AS (
