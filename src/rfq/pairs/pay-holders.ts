@@ -6,7 +6,7 @@
  * The balance itself is the guard: what was redeemed is not there any more, so a slice that is
  * repeated or doubled pays nobody twice. A pair that is short pays nobody (`isCovered`).
  */
-import { venueOf } from "../../assets/asset.ts";
+import { venueOf } from "../../platform/venues.ts";
 import { pairOwner } from "../../ledger/post.ts";
 import { alertRows } from "../../platform/alert.ts";
 import { newGroup, NOW } from "../../platform/commit.ts";

@@ -17,7 +17,7 @@ import { uuidv7 } from "../../../src/platform/uuid.ts";
 import { reconcile } from "../../../src/reconcile/reconcile.ts";
 import { acceptQuote } from "../../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../../src/rfq/book-group.ts";
-import type { Operation } from "../../../src/rfq/book-operation.ts";
+import type { BookOperation } from "../../../src/rfq/book-operation.ts";
 import { resolveMarket } from "../../../src/rfq/markets/resolve-market.ts";
 import { setMarkets } from "../../../src/rfq/markets/set-markets.ts";
 import { openRequest } from "../../../src/rfq/open-request.ts";
@@ -138,7 +138,7 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
     done++;
     return rows;
   };
-  const commitOne = async (asset: string, operation: Operation) => {
+  const commitOne = async (asset: string, operation: BookOperation) => {
     const group = await commitOperations(db, asset, [operation]);
     assert(group.committed);
     const result = operation.result(group.effects);
