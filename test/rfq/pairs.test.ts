@@ -175,7 +175,7 @@ it("pays every holder once at the result, also losers, frozen users and makers",
   await give(maker, winner, pair.yes, 300n);
   await give(maker, loser, pair.no, 500n);
   await give(maker, frozen, pair.yes, 200n);
-  await freezeUser(env.DB, settings(), { userId: frozen.userId, operator: "test" });
+  await freezeUser(env.DB, { userId: frozen.userId, operator: "test" });
   const request = await openRequest(winner, pair.yes.key, { amount: 100n });
   await placeQuote(maker, request.request_id, 500_000);
   expect(await resolve(pair.no, 0)).toMatchObject({
