@@ -24,7 +24,7 @@ const RedeemBody = z.strictObject({
   not_after: notAfter,
 });
 
-export const Redemption = z
+const Redemption = z
   .object({
     redemption_id: described(z.uuid(), "`ref_id` of its ledger entries"),
     venue_id: venueOut("Venue of the token"),
