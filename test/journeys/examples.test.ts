@@ -85,7 +85,7 @@ it("the maker and taker trade within the maker's inventory limit", async () => {
     MAX_POSITION: "3000000",
   });
   try {
-    await until(`the maker to quote: ${making.output}`, 15_000, async () =>
+    await until(`the maker to quote: ${making.output}`, 60_000, async () =>
       making.output.includes("quoting venue_one") ? true : null,
     );
     // Another program of the same maker makes a trade that is not the example's.
@@ -146,7 +146,7 @@ it("the maker replaces its open quotes when a trade has moved its inventory", as
     INVENTORY_SKEW: "40000",
   });
   try {
-    await until(`the maker to quote: ${making.output}`, 15_000, async () =>
+    await until(`the maker to quote: ${making.output}`, 60_000, async () =>
       making.output.includes("quoting venue_one") ? true : null,
     );
     const ask = () => requester.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid" });
@@ -276,7 +276,7 @@ inRelease(() => {
         INVENTORY_SKEW: "40000",
       });
       try {
-        await until(`the maker to quote: ${making.output}`, 15_000, async () =>
+        await until(`the maker to quote: ${making.output}`, 60_000, async () =>
           making.output.includes("quoting venue_one") ? true : null,
         );
         const ask = (side: "Bid" | "Ask", amount: bigint) =>

@@ -104,10 +104,11 @@ it("shows each row of a list once, whatever the size of its pages", async () => 
     ["market list", {}],
   ];
   for (const [line, options] of lists) {
+    // The longest page. Other files of the run may have made more users.
     const { rows } = await execute(line, { ...options, limit: "500" });
     const named = (row: Row) =>
       JSON.stringify({ ...row, age: undefined, confirmations: undefined });
-    const found = await inPages(line, options);
+    const found = (await inPages(line, options)).slice(0, 500);
     expect([line, found.map(named)]).toEqual([line, rows.map(named)]);
   }
   const small = (await inPages("deposits list", asked)).map(({ deposit_id }) => deposit_id);
