@@ -245,7 +245,7 @@ it("get-ledger accepts its parameters and rejects all others", async () => {
     "last_cursor=1.5",
     "usdc=maybe",
     "asset_id=5",
-    "venue=venue_four",
+    "venue=venue_nine",
     "ref_id=5",
     "surprise=1",
     "limit=1&limit=2",
