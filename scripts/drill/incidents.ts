@@ -190,7 +190,7 @@ export const INCIDENTS: readonly Incident[] = [
   },
   {
     name: "an API key is edited by SQL",
-    alerts: ["key_row_altered", "reconciliation"],
+    alerts: ["key_row_altered"],
     break: async (drill) => {
       const { session } = drill.trader;
       const key = await session.auth.createApiKey({ label: "edited", scopes: ["read"] });
