@@ -217,8 +217,9 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
     "withdrawal.failed",
     "market.result",
     "market.corrected",
-    // test/rfq/standing-accept.test.ts
+    // test/rfq/standing-accept.test.ts, test/rfq/pairs.test.ts
     "accept.refused",
+    "token.redeemed",
     "skipped",
   ]);
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);
