@@ -14,7 +14,7 @@ useMemoryDirectory();
 await buildReference();
 await buildConsole();
 /** Much longer than any test takes, because a busy machine must not fail one. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 300_000;
 /** Journeys of the release run only. docs/testing.md says what proves them before. */
 const RELEASE_JOURNEYS = [
   "console-replay",
