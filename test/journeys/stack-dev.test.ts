@@ -107,6 +107,9 @@ async function operator(...args: string[]): Promise<{ code: number | null; outpu
   return { code: await command.exited, output: command.output() };
 }
 
+/** What `--json` printed. A slow command says before how long it has been running. */
+const resultIn = (output: string): unknown => JSON.parse(output.slice(output.indexOf("{")));
+
 it("runs operator commands only at the secret address of operator.json", async () => {
   const { url, keys } = readOperatorFile(dir);
   const audit = (target: string) =>
@@ -179,7 +182,7 @@ describe("npm run dev", () => {
     const created = await operator("user", "create", "--email", "new@dev.example", "--json");
     expect(created.code, created.output).toBe(0);
     // A slow machine shows the progress of the command first.
-    expect(JSON.parse(created.output.slice(created.output.indexOf("{")))).toMatchObject({
+    expect(resultIn(created.output)).toMatchObject({
       ok: true,
       result: { user_id: expect.any(String) as string },
     });
@@ -202,7 +205,7 @@ describe("npm run dev", () => {
     const to = newAddress();
     const words = ["withdrawals", "rescue", "--token", token, "--from", from, "--to", to];
     const shown = await operator(...words, "--amount", "9", "--json");
-    expect(JSON.parse(shown.output)).toMatchObject({
+    expect(resultIn(shown.output)).toMatchObject({
       ok: true,
       result: { held: "0", next: "grantRole", ready: true },
     });
