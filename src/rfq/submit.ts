@@ -14,7 +14,7 @@ import { recall, recalling } from "./recall.ts";
 import { limitRefusals } from "./refusals.ts";
 import { all, readUuid, type Sql, sql, uuids } from "../platform/sql.ts";
 import { bookObject } from "../streams/notify.ts";
-import { now } from "../platform/time.ts";
+import { now, sleep } from "../platform/time.ts";
 
 /** A record's book never changes, so the isolate keeps it. A full cache drops its oldest half. */
 const books = new Map<string, string>();
@@ -85,6 +85,9 @@ const findAlone =
   async ({ kind, id }) =>
     (await booksOf(db, kind, [id])).get(id);
 
+/** A read that takes longer may hang, so the next one does not wait for it. */
+const NEXT_READ_MS = 500;
+
 /**
  * Ids that one object asks for while a read is in flight share the next one, because a burst of
  * frames with unknown ids would make a call of D1 of each.
@@ -98,7 +101,7 @@ export function findTogether(db: D1Database): FindBook {
       waiting.delete(kind);
       return booksOf(db, kind, ids);
     });
-    last = found.catch(() => {});
+    last = Promise.race([found.catch(() => {}), sleep(NEXT_READ_MS)]);
     return { ids, found };
   };
   return async ({ kind, id }) => {

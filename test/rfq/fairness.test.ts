@@ -8,7 +8,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { MAX_FRAMES, SocketCommands } from "../../src/rfq/socket-commands.ts";
-import { submitCommand } from "../../src/rfq/submit.ts";
+import { findTogether, submitCommand } from "../../src/rfq/submit.ts";
 import {
   command,
   matchOf,
@@ -311,5 +311,19 @@ describe("refused commands", () => {
     await Promise.all(burst);
     expect(countOutcomes(answered)).toEqual({ request_unknown: PER_SOCKET });
     expect(count()).toBeLessThanOrEqual(2);
+  });
+
+  it("are answered while an earlier read of D1 hangs", async () => {
+    let reads = 0;
+    const hangs = { bind: () => ({ all: () => new Promise(() => {}) }) };
+    const db = Object.assign(Object.create(null), {
+      prepare: (text: string) => (++reads === 1 ? hangs : env.DB.prepare(text)),
+    }) as D1Database;
+    const find = findTogether(db);
+    void find({ kind: "quote", id: uuidv7() });
+    await vi.waitFor(() => expect(reads).toBe(1));
+    const later = [uuidv7(), uuidv7()].map((id) => find({ kind: "quote", id }));
+    expect(await Promise.all(later)).toEqual([undefined, undefined]);
+    expect(reads).toBe(2);
   });
 });
