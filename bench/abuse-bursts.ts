@@ -70,7 +70,7 @@ export async function benchBursts(
   return figures;
 }
 
-/** Counts in `told` what the attacker is told, by code. */
+/** Adds the codes of the attacker's answers to `told`. */
 async function prepareBurst(stage: Stage, books: readonly Book[], told: Record<string, number>) {
   const attacker = await newPerson(stage);
   const sockets = await openSockets(

@@ -13,6 +13,7 @@ import {
 import { dirname, join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
 import { decodeSeal } from "../../src/archive/seal-format.ts";
+import { Room } from "../../src/platform/room.ts";
 import type { CallObject } from "./objects.ts";
 import { type Run, wranglerOf } from "./wrangler.ts";
 
@@ -59,12 +60,13 @@ export async function forEachObject(
   objects: readonly ArchiveObject[],
   work: (object: ArchiveObject) => Promise<void>,
 ): Promise<void> {
-  const due = objects.values();
-  const caller = async () => {
-    // oxlint-disable-next-line no-await-in-loop -- Each caller has one at a time.
-    for (const object of due) await work(object);
-  };
-  await Promise.all(Array.from({ length: CALLERS }, caller));
+  const room = new Room(CALLERS);
+  await Promise.all(
+    objects.map(async (object) => {
+      await room.enter(1);
+      await work(object).finally(() => room.leave(1));
+    }),
+  );
 }
 
 /** Whether the service would read it. */

@@ -83,6 +83,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/rfq/idempotency.ts": "rfq/preconditions rfq/place-quote rfq/book",
   "src/rfq/open-request.ts":
     "rfq/preconditions auth/who-may rfq/markets rfq/limits rfq/deadline rfq/trade-limits",
+  "src/rfq/pairs/": "rfq/pairs rfq/pairs-model auth/who-may",
   "src/rfq/protection.ts": "rfq/protection auth/who-may rfq/set-aside",
   "src/rfq/read-commands.ts": "rfq/several-quotes",
   "src/rfq/routes.ts": "rfq/several-quotes",

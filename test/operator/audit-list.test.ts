@@ -16,8 +16,8 @@ const order = (options: Record<string, string>) =>
 
 async function list(options: Record<string, string> = {}) {
   const { result, next_cursor } = await order(options);
-  // Safe cast: the tests below read these fields and fail if they are missing.
-  return { events: result as unknown as { audit_seq: number; kind: string }[], next_cursor };
+  const events = result.map(({ audit_seq, kind }) => ({ audit_seq: Number(audit_seq), kind }));
+  return { events, next_cursor };
 }
 
 const happen = (kind: string, count: number) =>

@@ -24,7 +24,7 @@ type Options = Record<string, string>;
 async function execute(line: string, options: Options = {}) {
   const { ok, result, next_cursor, problem } = await sendOrder(orderOf(line.split(" "), options));
   expect({ ok, problem }).toEqual({ ok: true, problem: undefined });
-  return { rows: result as unknown as Row[], result: result as Row, next_cursor };
+  return { rows: result as Row[], result: result as Row, next_cursor };
 }
 
 async function inPages(line: string, options: Options, limit = "2"): Promise<Row[]> {
@@ -60,7 +60,7 @@ async function receiveSmall({ userId }: TestUser, ids: readonly string[]): Promi
     );
 }
 
-it("shows each row of a list once, whatever the size of its pages", async () => {
+it("pages of any size show each row of a list once", async () => {
   const { book, requester, maker, request } = await openMarket({
     requester: { usdc: 10_000_000n },
     maker: { token: 10_000_000n },

@@ -254,7 +254,7 @@ it("redeems the named token at its settled result", async () => {
   expect(await differences(pair)).toEqual([]);
 });
 
-it("pays nobody of a pair that is short, in whatever order they hold, and reports it", async () => {
+it("a pair that is short pays nobody and is reported", async () => {
   const pair = await newPair();
   const [large, small] = [await newUser({ usdc: 1_000n }), await newUser({ usdc: 10n })];
   await split(large, pair.yes, 1_000n);
@@ -298,7 +298,7 @@ it("refuses withdrawals of a token without a chain", async () => {
   expect(answer).toMatchObject({ status: 400, json: { errors: [{ path: "body.venue_id" }] } });
 });
 
-it("a pair pays no USDC that it does not hold, whoever receives it", async () => {
+it("a pair pays only USDC that it holds", async () => {
   const [pair, other] = [await newPair(), await newPair()];
   const user = await newUser({ usdc: 11n });
   await split(user, pair.yes, 10n);
