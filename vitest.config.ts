@@ -170,6 +170,7 @@ export default defineConfig({
           include: ["test/journeys/**/*.test.ts"],
           exclude: TEST_DEPTH === "full" ? [] : RELEASE_JOURNEYS,
           globalSetup: [
+            "./test/support/node/client.setup.ts",
             "./test/support/node/bundles.setup.ts",
             "./test/support/node/receiver.setup.ts",
           ],

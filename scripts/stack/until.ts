@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Repeats `read` until it returns a value. */
+/** Repeats `read` until it returns a value. `what` may be read at the end. */
 export async function until<T>(
-  what: string,
+  what: string | (() => string),
   timeoutMs: number,
   read: () => Promise<T | null>,
 ): Promise<T> {
@@ -10,7 +10,8 @@ export async function until<T>(
   for (;;) {
     const value = await read();
     if (value !== null) return value;
-    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`);
+    if (Date.now() > deadline)
+      throw new Error(`waited ${timeoutMs} ms for ${typeof what === "string" ? what : what()}`);
     await sleep(100);
   }
 }

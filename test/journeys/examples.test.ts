@@ -1,5 +1,5 @@
 /** Runs every example as a process of its own, with its arguments and the environment only. */
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { inRelease } from "../support/depth.ts";
 import { pythonWithClient } from "../support/node/python.ts";
@@ -19,8 +19,6 @@ let credentials: Map<Trader, Record<string, string>>;
 /** For examples that send nothing that takes effect. */
 let bystander: Trader;
 beforeAll(async () => {
-  // The examples import the built client.
-  execFileSync("npm", ["run", "-s", "build:client"]);
   stack = await sharedStack();
   credentials = new Map();
   bystander = await anyTrader();
@@ -85,8 +83,10 @@ it("the maker and taker trade within the maker's inventory limit", async () => {
     MAX_POSITION: "3000000",
   });
   try {
-    await until(`the maker to quote: ${making.output}`, 60_000, async () =>
-      making.output.includes("quoting venue_one") ? true : null,
+    await until(
+      () => `the maker to quote: ${making.output}`,
+      60_000,
+      async () => (making.output.includes("quoting venue_one") ? true : null),
     );
     // Another program of the same maker makes a trade that is not the example's.
     const other = await requester.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
@@ -146,15 +146,21 @@ it("the maker replaces its open quotes when a trade has moved its inventory", as
     INVENTORY_SKEW: "40000",
   });
   try {
-    await until(`the maker to quote: ${making.output}`, 60_000, async () =>
-      making.output.includes("quoting venue_one") ? true : null,
+    await until(
+      () => `the maker to quote: ${making.output}`,
+      60_000,
+      async () => (making.output.includes("quoting venue_one") ? true : null),
     );
     const ask = () => requester.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid" });
     const quoteOf = (request_id: string, price: number) =>
-      until(`a quote at ${price}: ${making.output}`, 10_000, async () => {
-        const quotes = await requester.client.rfq.quotes({ request_id, status: "open" }).all();
-        return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
-      });
+      until(
+        () => `a quote at ${price}: ${making.output}`,
+        10_000,
+        async () => {
+          const quotes = await requester.client.rfq.quotes({ request_id, status: "open" }).all();
+          return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
+        },
+      );
     const [first, second] = [await ask(), await ask()];
     // It holds all of MAX_POSITION, so that its price of 0.51 is 0.04 lower.
     await quoteOf(second.request_id, 470_000);
@@ -230,10 +236,14 @@ inRelease(() => {
           amount: 1_000_000n,
           side: "Ask",
         });
-        return until(`a quote: ${making.output}`, 30_000, async () => {
-          const quotes = await requester.client.rfq.quotes({ request_id }).all();
-          return quotes.length > 0 ? quotes : null;
-        });
+        return until(
+          () => `a quote: ${making.output}`,
+          30_000,
+          async () => {
+            const quotes = await requester.client.rfq.quotes({ request_id }).all();
+            return quotes.length > 0 ? quotes : null;
+          },
+        );
       };
       try {
         expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
@@ -242,8 +252,10 @@ inRelease(() => {
         const [sold] = await quotesOf();
         if (sold === undefined) throw new Error("unreachable: there is a quote");
         await requester.client.rfq.accept({ quote_id: sold.quote_id });
-        await until(`its own trade: ${making.output}`, 10_000, async () =>
-          making.output.includes("traded: Ask 1000000 at 490000") ? true : null,
+        await until(
+          () => `its own trade: ${making.output}`,
+          10_000,
+          async () => (making.output.includes("traded: Ask 1000000 at 490000") ? true : null),
         );
       } finally {
         making.child.kill("SIGTERM");
@@ -276,19 +288,29 @@ inRelease(() => {
         INVENTORY_SKEW: "40000",
       });
       try {
-        await until(`the maker to quote: ${making.output}`, 60_000, async () =>
-          making.output.includes("quoting venue_one") ? true : null,
+        await until(
+          () => `the maker to quote: ${making.output}`,
+          60_000,
+          async () => (making.output.includes("quoting venue_one") ? true : null),
         );
         const ask = (side: "Bid" | "Ask", amount: bigint) =>
           requester.client.rfq.request({ ...asset, amount, side });
         const quoteOf = (request_id: string, price: number) =>
-          until(`a quote at ${price}: ${making.output}`, 10_000, async () => {
-            const quotes = await requester.client.rfq.quotes({ request_id, status: "open" }).all();
-            return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
-          });
+          until(
+            () => `a quote at ${price}: ${making.output}`,
+            10_000,
+            async () => {
+              const quotes = await requester.client.rfq
+                .quotes({ request_id, status: "open" })
+                .all();
+              return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
+            },
+          );
         const tooMuch = await ask("Ask", 1_000_000n);
-        await until(`the limit: ${making.output}`, 10_000, async () =>
-          making.output.includes("passed: 1000000 of") ? true : null,
+        await until(
+          () => `the limit: ${making.output}`,
+          10_000,
+          async () => (making.output.includes("passed: 1000000 of") ? true : null),
         );
         // The maker tries again, and the limit leaves room after the trade.
         await requester.client.rfq.cancelRequest(tooMuch);

@@ -2,7 +2,7 @@
  * The makers and takers that people copy, from the READMEs and from examples/, on a real stack. The
  * makers keep a request quoted through cuts, expiry, outages and restarts. Every taker trades.
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -63,8 +63,6 @@ function start(trader: Trader, command: readonly string[], env: NodeJS.ProcessEn
 }
 
 beforeAll(async () => {
-  // The programs import the built client.
-  execFileSync("npm", ["run", "-s", "build:client"]);
   stack = await sharedStack();
   proxy = await startTcpProxy(stack.baseUrl);
   mkdirSync(WORK, { recursive: true });
@@ -109,11 +107,15 @@ async function quotes(): Promise<Map<string, Quote> | null> {
 /** Waits until each maker has one open quote, other than `before` if that is given. */
 function quoted(within: number, before?: ReadonlyMap<string, Quote>): Promise<Map<string, Quote>> {
   const outputs = () => [...makers].map(([name, { output }]) => `${name}:\n${output}`).join("\n");
-  return until(`one quote of each maker\n${outputs()}`, within, async () => {
-    const now = await quotes();
-    const isNew = (name: string) => now?.get(name)?.quote_id !== before?.get(name)?.quote_id;
-    return now !== null && (before === undefined || [...now.keys()].every(isNew)) ? now : null;
-  });
+  return until(
+    () => `one quote of each maker\n${outputs()}`,
+    within,
+    async () => {
+      const now = await quotes();
+      const isNew = (name: string) => now?.get(name)?.quote_id !== before?.get(name)?.quote_id;
+      return now !== null && (before === undefined || [...now.keys()].every(isNew)) ? now : null;
+    },
+  );
 }
 
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));

@@ -91,10 +91,14 @@ async function quoteFor(client: Client, side: "Bid" | "Ask"): Promise<Quote> {
     amount: 5_000_000n,
     side,
   });
-  return until(`a quote for the ${side}: ${script.output()}`, 30_000, async () => {
-    const { items } = await client.rfq.quotes({ request_id: request.request_id }).page();
-    return items[0] ?? null;
-  });
+  return until(
+    () => `a quote for the ${side}: ${script.output()}`,
+    30_000,
+    async () => {
+      const { items } = await client.rfq.quotes({ request_id: request.request_id }).page();
+      return items[0] ?? null;
+    },
+  );
 }
 
 /** Makes the commands of the guides use this stack. */
