@@ -254,11 +254,25 @@ describe("a withdrawal in the console", () => {
       expect(trade).toContain(`${TITLE}: Yes,venue_one,0x51a7,requester,bought,1.000001,0.65,`);
       expect(others).toEqual([]);
 
+      // The chart of a slow service comes when the page is shown, and moves no button.
+      const seen = Promise.withResolvers<void>();
+      await page.route(/get-ledger\?.*usdc=true/, async (route) => {
+        await seen.promise;
+        await route.continue();
+      });
       await page.getByRole("link", { name: "Wallet" }).click();
       await page.getByRole("link", { name: "Ledger" }).click();
+      const filter = page.getByRole("button", { name: "Filter" });
+      await filter.waitFor();
+      const before = await filter.boundingBox();
+      seen.resolve();
+      await page.locator(".chart canvas").waitFor();
+      expect(await filter.boundingBox()).toEqual(before);
+      await page.unrouteAll({ behavior: "wait" });
       await page.getByLabel("Direction").selectOption("out");
       await page.getByLabel("Asset").selectOption("USDC");
-      await page.getByRole("button", { name: "Filter" }).click();
+      await filter.click();
+      await expect.poll(() => page.getByRole("row").count()).toBe(3);
       await page.route("**/custody/get-ledger?*", async (route) => {
         await page.getByText("0 rows read…").waitFor();
         await route.continue();

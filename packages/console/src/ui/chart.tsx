@@ -73,7 +73,8 @@ export function Chart<Row>({ rows, point, unit, height }: ChartProps<Row>) {
       chart.destroy();
     };
   }, [rows, point, unit, height]);
-  return <div ref={place} className="chart" aria-hidden="true" />;
+  // The height is there before the line: what moves between press and release takes no click.
+  return <div ref={place} className="chart" style={{ minHeight: height }} aria-hidden="true" />;
 }
 
 /** The colour of a token of style.css in the present theme. */

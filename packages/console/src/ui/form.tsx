@@ -247,12 +247,11 @@ export function useAction() {
   const [state, setState] = useState(IDLE);
   const run = (action: () => unknown) => {
     setState({ ...IDLE, busy: true });
-    void Promise.resolve()
-      .then(action)
-      .then(
-        () => setState({ ...IDLE, done: true }),
-        (error: unknown) => setState({ ...IDLE, error }),
-      );
+    // What the action sets at once is on the screen before the next press.
+    void new Promise((resolve) => resolve(action())).then(
+      () => setState({ ...IDLE, done: true }),
+      (error: unknown) => setState({ ...IDLE, error }),
+    );
   };
   return [state, run] as const;
 }
