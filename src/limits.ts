@@ -36,7 +36,7 @@ import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_SIDE } from "./rfq/quote
 import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
-import { MAX_ASSETS } from "./streams/asset-filter.ts";
+import { MAX_ASSETS } from "./assets/asset-fields.ts";
 import { MAX_REPLAY, MAX_SNAPSHOT_FRAME_BYTES } from "./streams/replay.ts";
 import { MAX_SILENCE_MS, MAX_UNANSWERED_BYTES } from "./streams/open-sockets.ts";
 

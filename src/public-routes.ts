@@ -132,6 +132,10 @@ const ConfigResponse = z
     chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
     venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
     listed_only: described(z.boolean(), "Whether requests are only for the assets of GET /markets"),
+    registration_open: described(
+      z.boolean(),
+      "Whether POST /auth/register makes accounts. Otherwise the operator does",
+    ),
     limits: Limits,
     withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
   })
@@ -198,6 +202,7 @@ function describeConfig(
       paused: paused.venues.includes(venue.venue_id),
     })),
     listed_only: settings.RFQ_LISTED_ONLY === "on",
+    registration_open: settings.AUTH_REGISTRATION === "open",
     limits: limitsOf(settings),
     withdrawals_paused: paused.withdrawals,
   };

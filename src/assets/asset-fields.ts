@@ -99,6 +99,26 @@ export const assetId = textField(
   },
 );
 
+/** Assets that a call or a socket chooses. Their ids fit into a socket's attachment of 16 KiB. */
+export const MAX_ASSETS = 200;
+
+/** Ids of assets of one venue. Handlers receive their canonical forms. */
+export function assetList(description: string) {
+  return textField(
+    (text) => {
+      const ids = text.split(",").map(canonicalAssetId);
+      return ids.length <= MAX_ASSETS && ids.every((id) => id !== undefined) ? ids : undefined;
+    },
+    `must be 1 to ${MAX_ASSETS} asset ids, separated by commas`,
+    {
+      type: "string",
+      pattern: "^0x[0-9a-fA-F]{1,64}(,0x[0-9a-fA-F]{1,64})*$",
+      maxLength: 67 * MAX_ASSETS - 1,
+      description: `${description}: 1 to ${MAX_ASSETS} ids, separated by commas`,
+    },
+  );
+}
+
 /** An address. Handlers receive its EIP-55 form. */
 export const address = textField(
   parseAddress,

@@ -14,6 +14,7 @@ import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
 import { bookOf, bookQuery, EXAMINED, inOrder, period, READ, TRADE } from "./query-fields.ts";
+import { TickerList } from "./candles/list-tickers.ts";
 import { registerCandleRoutes } from "./candles/routes.ts";
 import { registerMarketRoutes } from "./markets/routes.ts";
 import { registerPairRoutes } from "./pairs/routes.ts";
@@ -69,9 +70,10 @@ export function registerRfqRoutes(api: Api): void {
   registerMatchRoutes(api);
   registerProtectionRoutes(api);
   registerRecordRoutes(api);
-  registerMarketRoutes(api);
+  const tickers = new TickerList();
+  registerMarketRoutes(api, tickers);
   registerPairRoutes(api);
-  registerCandleRoutes(api);
+  registerCandleRoutes(api, tickers);
 }
 
 function registerRequestRoutes(api: Api): void {

@@ -5,8 +5,6 @@
 import { type Rendered, renderControl } from "./render.ts";
 import { readState } from "./socket.ts";
 
-/** Assets of a socket. Their ids fit into its attachment of 16 KiB. */
-export const MAX_ASSETS = 200;
 /** After so many filtered events a socket receives the number to resume from. */
 export const SKIPPED_EVERY = 1_000;
 

@@ -1,16 +1,15 @@
 /** Websocket upgrades. The Worker consumes the ticket; the stream's object accepts the socket. */
 import * as z from "zod";
-import { assetKey, canonicalAssetId } from "../assets/asset.ts";
-import { assetId, venueField } from "../assets/asset-fields.ts";
+import { assetKey } from "../assets/asset.ts";
+import { assetId, assetList, venueField } from "../assets/asset-fields.ts";
 import { scopeMissing } from "../auth/scope.ts";
 import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
-import { boolean, boundedText, described, integer, textField } from "../http/fields.ts";
+import { boolean, boundedText, described, integer } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
 import { countRefusal } from "../http/rate-limit.ts";
 import type { Sql } from "../platform/sql.ts";
-import { MAX_ASSETS } from "./asset-filter.ts";
 import { accountStreamOf } from "../platform/announce.ts";
 import { accountStream, bookStream, venueStream } from "./event-log.ts";
 import { streamObject } from "./notify.ts";
@@ -22,20 +21,8 @@ const since = described(
   integer(0, Number.MAX_SAFE_INTEGER),
   "The last `seq` that you have seen. Later events are replayed.",
 );
-const assetList = textField(
-  (text) => {
-    const ids = text.split(",").map(canonicalAssetId);
-    return ids.length <= MAX_ASSETS && ids.every((id) => id !== undefined) ? ids : undefined;
-  },
-  `must be 1 to ${MAX_ASSETS} asset ids, separated by commas`,
-  {
-    type: "string",
-    pattern: "^0x[0-9a-fA-F]{1,64}(,0x[0-9a-fA-F]{1,64})*$",
-    maxLength: 67 * MAX_ASSETS - 1,
-    description:
-      `Only events of these assets of the venue: 1 to ${MAX_ASSETS} ids, separated by commas. ` +
-      "`seq` stays the venue's",
-  },
+const streamedAssets = assetList(
+  "Only events of these assets of the venue, although `seq` stays the venue's",
 );
 const cancelOnDisconnect = described(
   boolean,
@@ -63,7 +50,7 @@ export function registerStreamRoutes(api: Api): void {
         ticket,
         venue_id: venueField,
         asset_id: assetId.optional(),
-        assets: assetList.optional(),
+        assets: streamedAssets.optional(),
         since: since.optional(),
         cancel_on_disconnect: cancelOnDisconnect.optional(),
       })

@@ -2,7 +2,12 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Market } from "../../src/rfq/markets/market.ts";
-import { byTitle, type MarketQuery, pageOfMarkets } from "../../src/rfq/markets/market-list.ts";
+import {
+  byTitle,
+  type MarketQuery,
+  pageOfMarkets,
+  rankedByVolume,
+} from "../../src/rfq/markets/market-list.ts";
 
 const NOW = 1_764_551_353_797;
 
@@ -75,6 +80,31 @@ it("pages have every market that fits once, in order", () => {
         expect(every(known, { limit, status, words, test })).toEqual(expected);
       },
     ),
+  );
+});
+
+it("the questions that traded most come first, with all their outcomes together", () => {
+  fc.assert(
+    fc.property(markets, fc.array(fc.nat(9)), (known, volumes) => {
+      const traded = known.sorted.flatMap(({ asset }, index) =>
+        volumes[index] === undefined ? [] : [{ asset, usdc_amount: String(volumes[index]) }],
+      );
+      const sorted = rankedByVolume(known.sorted, traded);
+      const question = ({ asset, title }: Market) => `${asset.split(":")[0]} ${title}`;
+      const volumeOf = (name: string) =>
+        sorted
+          .filter((one) => question(one) === name)
+          .flatMap(({ asset }) => traded.filter((one) => one.asset === asset))
+          .reduce((sum, { usdc_amount }) => sum + Number(usdc_amount), 0);
+      const names = sorted.map(question);
+      const runs = names.filter((name, index) => name !== names[index - 1]);
+      expect(new Set(runs).size).toBe(runs.length);
+      expect(runs.map(volumeOf)).toEqual(runs.map(volumeOf).toSorted((one, other) => other - one));
+      expect([...sorted].toSorted(byTitle)).toEqual(known.sorted);
+      // A page of it has each market once, as one by title has.
+      const query = { limit: 3, words: [] };
+      expect(every({ ...known, sorted }, query)).toEqual(sorted.map(({ asset }) => asset));
+    }),
   );
 });
 

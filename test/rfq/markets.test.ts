@@ -462,6 +462,25 @@ describe("GET /markets", () => {
     expect(await search(`${word} maybe`)).toEqual([]);
   });
 
+  it("names chosen assets, and sorts by what their questions traded", async () => {
+    const [quiet, traded] = [await listed({ title: "Aaa" }), await listed({ title: "Bbb" })];
+    const terms = { amount: 100n, side: "Bid" } as const;
+    const { request_id } = await openRequest(traded.requester, traded.book, terms);
+    const { quote_id } = await placeQuote(traded.maker, request_id, 500_000);
+    expect(outcomeOf(await submit(command.accept(traded.requester, quote_id)))).toBe("ok");
+    await read(traded.asset);
+    await read(quiet.asset);
+    const assets = [quiet.asset, traded.asset].map(({ asset_id }) => asset_id);
+    const venue = `venue_id=${quiet.asset.venue_id}&assets=${assets.join(",")}`;
+    const ids = async (more: string) => {
+      const response = await send(`/markets?${venue}${more}`);
+      const { items } = await response.json<{ items: { asset_id: string }[] }>();
+      return items.map(({ asset_id }) => asset_id);
+    };
+    expect(await ids("")).toEqual(assets);
+    await expect.poll(() => ids("&sort=volume"), { timeout: 10_000 }).toEqual(assets.toReversed());
+  });
+
   it("shows the whole record, and a close within a second or two", async () => {
     const closesAt = inHours(3);
     const { asset } = await listed({ url: "https://v.example/m", "closes-at": closesAt });
@@ -496,6 +515,9 @@ describe("GET /markets", () => {
       ["status=paused", "query.status"],
       ["asset_id=0x1", "query.venue_id"],
       [`q=${"x".repeat(101)}`, "query.q"],
+      ["assets=0x1", "query.assets"],
+      ["venue_id=venue_one&assets=0x1,0xy", "query.assets"],
+      ["sort=price", "query.sort"],
     ])
       expect(await (await send(`/markets?${query}`)).json()).toMatchObject({
         status: 400,

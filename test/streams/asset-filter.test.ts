@@ -1,7 +1,8 @@
 /** Sockets of a venue stream that chose assets. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { MAX_ASSETS, SKIPPED_EVERY } from "../../src/streams/asset-filter.ts";
+import { MAX_ASSETS } from "../../src/assets/asset-fields.ts";
+import { SKIPPED_EVERY } from "../../src/streams/asset-filter.ts";
 import { venueStream } from "../../src/streams/event-log.ts";
 import { writeEmptyEvents } from "../support/events.ts";
 import { apiOf, codeOf, send } from "../support/http.ts";

@@ -197,10 +197,11 @@ export class Client extends Webhooks {
   }
 
   /**
-   * Lists the markets by title and outcome: what an asset is and until when it trades. `q` searches
-   * for words in title and outcome, `event_id` lists the outcomes of one question. `test` lists
-   * those in which the operator tries the service, which are left out otherwise. Public. Throws
-   * `Problem`: `invalid_request` for an `asset_id` without its `venue_id`.
+   * Lists the markets by title and outcome: what an asset is and until when it trades. With `sort`
+   * `volume` the questions that traded most in the last day are first. `q` searches for words in
+   * title and outcome, `event_id` lists the outcomes of one question, `assets` up to 200 assets.
+   * `test` lists those in which the operator tries the service, which are left out otherwise.
+   * Public. Throws `Problem`: `invalid_request` for an `asset_id` or `assets` without `venue_id`.
    *
    * @example
    * ```ts
@@ -219,6 +220,8 @@ export class Client extends Webhooks {
       category,
       test,
       q,
+      assets,
+      sort,
     }: PageOptions &
       Partial<MarketAsset> & {
         status?: Market["status"];
@@ -226,11 +229,21 @@ export class Client extends Webhooks {
         category?: string;
         test?: boolean;
         q?: string;
+        assets?: readonly string[];
+        sort?: "title" | "volume";
       } = {},
     options: CallOptions = {},
   ): Pages<Market> {
     const page = { limit, last_cursor, venue_id, asset_id };
-    const query = Object.assign(page, { status, event_id, category, q, test: test && "true" });
+    const query = Object.assign(page, {
+      status,
+      event_id,
+      category,
+      q,
+      test: test && "true",
+      assets: assets?.join(","),
+      sort,
+    });
     return new Pages(this.#transport, "/markets", query, options, { public: true });
   }
 

@@ -188,6 +188,8 @@ export type ServiceConfig = {
   }[];
   /** Whether requests are only for listed markets. */
   listed_only: boolean;
+  /** Whether `auth.register` makes accounts. Otherwise the operator does. */
+  registration_open: boolean;
   /** By name. Amounts are hex, counts and seconds are numbers. */
   limits: Record<string, number | string>;
   withdrawals_paused: boolean;

@@ -45,13 +45,18 @@ export class TickerList {
     settings: PricedFrom,
     { venue, ...page }: TickerQuery,
   ) {
-    const rows = await this.#known.get(env, () => readTickers({ db: env.DB, settings }));
+    const rows = await this.rows(env, settings);
     const after = page.last_cursor?.position;
     const found = rows
       .filter((row) => venue === undefined || row.asset.startsWith(`${venue}:`))
       .filter((row) => after === undefined || isAfter(placeOf(row), after))
       .slice(0, fetchCount(page));
     return pageOf(page, found, tickerView, placeOf);
+  }
+
+  /** The same array until the tickers are read again. */
+  rows(env: { readonly DB: D1Database }, settings: PricedFrom): Promise<readonly TickerRow[]> {
+    return this.#known.get(env, () => readTickers({ db: env.DB, settings }));
   }
 }
 
@@ -65,7 +70,7 @@ function isAfter(one: Place, other: Place): boolean {
   return index >= 0 && (one[index] ?? "") > (other[index] ?? "");
 }
 
-type TickerRow = {
+export type TickerRow = {
   readonly asset: string;
   /** Of each hour with a trade: when it starts in minutes since 1970, its first and last price. */
   readonly hours: string;

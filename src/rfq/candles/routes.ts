@@ -7,7 +7,7 @@ import { described, oneOf, u256Out } from "../../http/fields.ts";
 import type { Api } from "../../http/route-definition.ts";
 import { inOrder, period, PUBLIC } from "../query-fields.ts";
 import { candlePage, listCandles } from "./list-candles.ts";
-import { TickerList, tickerPage } from "./list-tickers.ts";
+import { type TickerList, tickerPage } from "./list-tickers.ts";
 
 // Safe cast: `Object.keys` returns these keys.
 const INTERVALS = Object.keys(CANDLE_STEPS) as CandleInterval[];
@@ -47,8 +47,7 @@ const Ticker = z
   })
   .meta({ id: "Ticker" });
 
-export function registerCandleRoutes(api: Api): void {
-  const tickers = new TickerList();
+export function registerCandleRoutes(api: Api, tickers: TickerList): void {
   route(api, {
     ...PUBLIC,
     path: "/rfq/get-tickers",

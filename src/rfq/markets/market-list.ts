@@ -1,5 +1,6 @@
 /** All markets, in memory, so searches cost D1 nothing. Changes are read about once a second. */
 import { eq, sql } from "drizzle-orm";
+import { readAssetKey } from "../../assets/asset.ts";
 import type { BookFilter } from "../examined-page.ts";
 import { examining, fetchCount, type Page, pageOf, type PageQuery } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
@@ -31,22 +32,56 @@ export type MarketQuery = BookFilter &
     readonly test?: boolean | undefined;
     readonly event_id?: string | undefined;
     readonly category?: string | undefined;
+    /** Of `venue`. */
+    readonly assets?: readonly string[] | undefined;
     /** Every word occurs in the title or the outcome. */
     readonly words: readonly string[];
   };
 
+/** An asset, and the USDC for which it traded in the last day. */
+type Traded = { readonly asset: string; readonly usdc_amount: string };
+
 export class MarketList {
   readonly #known = new Remembered<Known>();
+  /** The last order by volume, which stays until markets or tickers change. */
+  #ranked: { from: Known; by: readonly Traded[]; sorted: readonly Market[] } | undefined;
 
+  /** By title, or by the volume of the question in `traded`. */
   async page(
     env: { readonly DB: D1Database },
     query: MarketQuery,
     settings: Pick<Config, "VENUES">,
+    traded?: readonly Traded[],
   ) {
     const now = Date.now();
     const known = await this.#known.get(env, (earlier) => readChanges(env.DB, earlier, now));
-    return pageOfMarkets(known, query, now, chainlessVenues(settings));
+    const sorted = traded === undefined ? known.sorted : this.#byVolume(known, traded);
+    return pageOfMarkets({ ...known, sorted }, query, now, chainlessVenues(settings));
   }
+
+  #byVolume(from: Known, by: readonly Traded[]): readonly Market[] {
+    if (this.#ranked?.from !== from || this.#ranked.by !== by)
+      this.#ranked = { from, by, sorted: rankedByVolume(from.sorted, by) };
+    return this.#ranked.sorted;
+  }
+}
+
+/** Pure: the outcomes of a question together, the questions that traded most first. */
+export function rankedByVolume(
+  sorted: readonly Market[],
+  traded: readonly Traded[],
+): readonly Market[] {
+  const volumes = new Map(traded.map(({ asset, usdc_amount }) => [asset, BigInt(usdc_amount)]));
+  const questions = Map.groupBy(sorted, ({ asset, eventId, title }) =>
+    JSON.stringify([readAssetKey(asset)?.venue, eventId, title]),
+  );
+  return [...questions.values()]
+    .map((outcomes) => ({
+      outcomes,
+      volume: outcomes.reduce((sum, { asset }) => sum + (volumes.get(asset) ?? 0n), 0n),
+    }))
+    .toSorted((one, other) => compare(other.volume, one.volume))
+    .flatMap(({ outcomes }) => outcomes);
 }
 
 /** Pure: a page of the known markets. */
@@ -83,6 +118,7 @@ function fits(market: Market, query: MarketQuery, now: number): boolean {
   if (market.test !== test) return false;
   if (venue !== undefined && !market.asset.startsWith(`${venue}:`)) return false;
   if (assetId !== undefined && market.asset !== `${venue}:${assetId}`) return false;
+  if (query.assets?.every((id) => market.asset !== `${venue}:${id}`) === true) return false;
   if (status !== undefined && marketStatus(market, now) !== status) return false;
   if (query.event_id !== undefined && market.eventId !== query.event_id) return false;
   if (query.category !== undefined && market.category !== query.category) return false;
@@ -103,7 +139,7 @@ export function byTitle(one: Market, other: Market): number {
   );
 }
 
-function compare(one: string, other: string): number {
+function compare<T extends string | bigint>(one: T, other: T): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 

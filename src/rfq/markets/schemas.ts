@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { assetId, venueField, venueOut } from "../../assets/asset-fields.ts";
+import { assetId, assetList, venueField, venueOut } from "../../assets/asset-fields.ts";
 import { pageFields } from "../../http/cursor.ts";
 import { boundedText, described, oneOf, pattern, textField, timestamp } from "../../http/fields.ts";
 import { MARKET_STATUSES, RESOLVERS } from "./market.ts";
@@ -21,6 +21,11 @@ export const marketsQuery = {
   q: described(
     boundedText(1, MAX_SEARCH_CHARS),
     "Only markets in whose title or outcome every one of these words occurs",
+  ).optional(),
+  assets: assetList("Only these assets of the venue").optional(),
+  sort: described(
+    oneOf(["title", "volume"]),
+    "`volume`: questions that traded most in the last day first. Default: by title and outcome",
   ).optional(),
   ...pageFields(z.tuple([z.string()]).transform(([asset]) => asset)),
 };

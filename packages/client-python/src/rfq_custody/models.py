@@ -166,6 +166,8 @@ class Config:
     """The venues that the deployment serves"""
     listed_only: bool
     """Whether requests are only for the assets of GET /markets"""
+    registration_open: bool
+    """Whether POST /auth/register makes accounts. Otherwise the operator does"""
     limits: dict[str, int]
     """Every limit by name. A name ends in its unit.
     - `requests_per_address_per_10_secs`: Requests in 10 seconds, counted approximately

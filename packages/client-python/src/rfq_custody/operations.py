@@ -69,6 +69,8 @@ class ServiceCalls:
         event_id: str | None = None,
         category: str | None = None,
         q: str | None = None,
+        assets: str | None = None,
+        sort: Literal["title", "volume"] | None = None,
         limit: int | None = None,
         last_cursor: str | None = None,
         timeout: float | None = None,
@@ -89,12 +91,15 @@ class ServiceCalls:
             category: Only markets of this category. 1 to 64 characters.
             q: Only markets in whose title or outcome every one of these words occurs. 1 to
                 100 characters.
+            assets: Only these assets of the venue: 1 to 200 ids.
+            sort: `volume`: questions that traded most in the last day first. Default: by
+                title and outcome.
             limit: Maximum number of items of a page. A value above 500 is treated as 500.
                 At least 0. Default: 50.
             last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
             timeout: Seconds for the call with its retries. Default: None, no limit.
         """
-        call = Call("GET", "/markets", query=fields({"venue_id": venue_id, "asset_id": asset_id, "status": status, "test": test, "event_id": event_id, "category": category, "q": q, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
+        call = Call("GET", "/markets", query=fields({"venue_id": venue_id, "asset_id": asset_id, "status": status, "test": test, "event_id": event_id, "category": category, "q": q, "assets": assets, "sort": sort, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Market)
 
     async def account_events(
