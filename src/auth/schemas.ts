@@ -11,7 +11,7 @@ import {
 } from "../http/fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { SCOPES } from "../platform/actor.ts";
-import { normalText } from "../platform/normal-text.ts";
+import { HIDDEN, normalText } from "../platform/normal-text.ts";
 import { KeyLimitsField } from "./key-limits.ts";
 import { MAX_PASSWORD_BYTES } from "./password.ts";
 import type { GivenCodes } from "./second-factor.ts";
@@ -22,7 +22,8 @@ export const email = textField(
   (given) => {
     const canonical = normalizeEmail(given);
     const shaped = /^[^\s@]+@[^\s@\P{ASCII}]+$/u.test(canonical);
-    const valid = shaped && normalText(canonical) === canonical;
+    // IDNA drops hidden letters of a domain, so the given text counts, too.
+    const valid = shaped && !HIDDEN.test(given) && normalText(canonical) === canonical;
     return valid && given.length <= 254 && canonical.length <= 254 ? canonical : undefined;
   },
   "must be an email address",
