@@ -16,7 +16,11 @@ import { MAX_WEBHOOKS } from "./feeds/webhooks/endpoints.ts";
 import { MAX_WAITING, MAX_WAITING_MS } from "./feeds/webhooks/waiting-events.ts";
 import { MAX_PAGE } from "./http/cursor.ts";
 import { MAX_DEPTH, MAX_MEMBERS } from "./http/json.ts";
-import { RATE_LIMIT_FIGURES, RECORDS_PER_UNIT } from "./http/rate-limit.ts";
+import {
+  PUBLIC_RECORDS_PER_UNIT,
+  RATE_LIMIT_FIGURES,
+  RECORDS_PER_UNIT,
+} from "./http/rate-limit.ts";
 import { BODY_LIMIT_BYTES } from "./http/request.ts";
 import { LEASE_MS, MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
@@ -193,6 +197,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   records_examined_per_counted_request: [
     "Records that a list examines for each request that it counts as",
     RECORDS_PER_UNIT,
+  ],
+  public_records_examined_per_counted_request: [
+    "Records that a public list examines for each request that it counts as",
+    PUBLIC_RECORDS_PER_UNIT,
   ],
   records_examined_per_page: [
     "Records that a page of requests, quotes, matches or events examines for a filter",

@@ -88,6 +88,8 @@ function actorCounts(name: RateClass, actor: Actor): Count[] {
 
 /** A read of more records counts as several requests. */
 export const RECORDS_PER_UNIT = 100;
+/** Those of an address are many, because a network shares them, and each may be a large page. */
+export const PUBLIC_RECORDS_PER_UNIT = 20;
 /** The binding counts one at a time. */
 const MAX_UNITS = 50;
 
@@ -105,7 +107,8 @@ export function chargeRead(
   }: { context: RequestContext; actor: Actor | undefined; response: unknown },
 ): Promise<unknown> | undefined {
   if (typeof response !== "object" || response === null) return undefined;
-  const units = Math.min(MAX_UNITS, Math.ceil(recordsExamined(response) / RECORDS_PER_UNIT));
+  const perUnit = actor === undefined ? PUBLIC_RECORDS_PER_UNIT : RECORDS_PER_UNIT;
+  const units = Math.min(MAX_UNITS, Math.ceil(recordsExamined(response) / perUnit));
   if (units <= 1) return undefined;
   const counts =
     actor === undefined || context.rateClass === undefined

@@ -258,6 +258,8 @@ class Config:
       more
     - `records_examined_per_counted_request`: Records that a list examines for each request
       that it counts as
+    - `public_records_examined_per_counted_request`: Records that a public list examines for
+      each request that it counts as
     - `records_examined_per_page`: Records that a page of requests, quotes, matches or
       events examines for a filter
     - `tape_secs`: Seconds for which GET /rfq/get-trades lists a trade
