@@ -17,16 +17,22 @@ await buildConsole();
 const PATIENCE_MS = 300_000;
 /** Journeys of the release run only. docs/testing.md says what proves them before. */
 const RELEASE_JOURNEYS = [
+  "chain-kill",
+  "client-browser",
+  "console-account",
   "console-replay",
   "console-stories",
   "deadline",
   "deploy",
   "drill",
   "demo",
+  "failpoint",
   "generated-clients",
   "living-market",
   "maker-kill",
+  "makers",
   "old-records",
+  "price-race",
   "prometheus",
   "python-package",
   "reference",

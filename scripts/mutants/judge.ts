@@ -9,6 +9,8 @@ import { type RunModule, type Verdict, verdictOf } from "./verdict.ts";
 /** `changed` are the files that differ from the last order. */
 export type Order = { readonly changed: readonly string[]; readonly tests: readonly TestFile[] };
 
+// A mutant may be noticed by a test that `npm test` leaves out (test/support/depth.ts).
+process.env["TEST_DEPTH"] ??= "every";
 const vitest = await createVitest(
   "test",
   {

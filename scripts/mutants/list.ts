@@ -18,8 +18,8 @@ import { SCOPE } from "./scope.ts";
 
 const IDEAS = [ARCHIVE, AUTH, CUSTODY, REST, RFQ, OF_SCHEMA].flat();
 
-export function allMutants(): Mutant[] {
-  return [...generated(), ...IDEAS];
+export function allMutants(made = generated()): Mutant[] {
+  return [...made, ...IDEAS];
 }
 
 export function generated(): Mutant[] {

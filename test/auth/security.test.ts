@@ -33,6 +33,23 @@ const open = routes
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 const SCOPES: readonly Scope[] = ["read", "trade", "withdraw"];
 
+/** Failing requests change nothing, so most tests share a user, and a key of each kind. */
+const user = await newUser();
+const keys = new Map<string, ReturnType<typeof newKey>>();
+function keyWith(scopes: readonly Scope[]): ReturnType<typeof newKey> {
+  const made = keys.get(scopes.join()) ?? newKey(user, scopes);
+  keys.set(scopes.join(), made);
+  return made;
+}
+
+async function frozenUser() {
+  const { token, userId } = await newUser();
+  const key = await newKey({ userId }, []);
+  await freezeUser(env.DB, { userId, operator: "test" });
+  return { token, key };
+}
+const frozen = frozenUser();
+
 /** A request that always fails validation, because it contains an unknown parameter. */
 function invalidRequestTo(route: DescribedRoute): { target: string; sent: Sent } {
   const target = `${route.path}?no_such_field=1`;
@@ -60,7 +77,6 @@ describe.each(guarded)("%s", (_name, route) => {
   });
 
   it("rejects malformed, expired, unsigned and foreign sessions", async () => {
-    const user = await newUser();
     const claims = { userId: user.userId, epoch: 0 };
     const foreign = await issueSession(
       settings({ SESSION_SECRETS: { t2: "another-secret-0123456789-0123456789-abc" } }),
@@ -82,8 +98,7 @@ describe.each(guarded)("%s", (_name, route) => {
   });
 
   it("rejects invalid signatures in the order of contract.md", async () => {
-    const user = await newUser();
-    const key = await newKey(user, SCOPES);
+    const key = await keyWith(SCOPES);
     const stranger = { apiKeyId: crypto.randomUUID(), secret: key.secret };
     expect(await codeOf(await signed(route, stranger))).toBe("401 api_key_unknown");
     expect(await codeOf(await call(route, { apikey: key.apiKeyId }))).toBe(
@@ -109,7 +124,7 @@ describe.each(guarded)("%s", (_name, route) => {
   });
 
   it("accepts timestamps that are 29 s early or late", async () => {
-    const key = await newKey(await newUser(), SCOPES);
+    const key = await keyWith(SCOPES);
     for (const skew of [-29_000, 29_000]) {
       const response = await signed(route, key, { timestamp: Date.now() + skew });
       expect(await codeOf(response)).toBe(
@@ -119,8 +134,7 @@ describe.each(guarded)("%s", (_name, route) => {
   });
 
   it("never verifies a request with APIKEY as a session", async () => {
-    const user = await newUser();
-    const key = await newKey(user, SCOPES);
+    const key = await keyWith(SCOPES);
     const both = {
       ...bearer(user.token),
       ...sign({ ...key, secret: "wrong" }, { method: route.method, target: route.path }),
@@ -144,7 +158,7 @@ describe.each(guarded)("%s", (_name, route) => {
     const { scope, keyScopes = scope === undefined ? [] : [scope], credential } = route;
     if (keyScopes.length === 0 || credential === "session") return;
     const others = SCOPES.filter((held) => !keyScopes.includes(held));
-    const response = await signed(route, await newKey(await newUser(), others));
+    const response = await signed(route, await keyWith(others));
     expect(await problemOf(response)).toMatchObject({
       status: 403,
       code: "scope_missing",
@@ -152,13 +166,13 @@ describe.each(guarded)("%s", (_name, route) => {
       granted_scopes: others,
     });
     for (const one of keyScopes) {
-      const key = await newKey(await newUser(), [one]);
+      const key = await keyWith([one]);
       expect(await codeOf(await signed(route, key))).toBe("400 invalid_request");
     }
   });
 
   it("rejects sessions where an API key is required", async () => {
-    const response = await call(route, bearer((await newUser()).token));
+    const response = await call(route, bearer(user.token));
     const expected =
       route.credential !== "api_key"
         ? "400 invalid_request"
@@ -169,11 +183,9 @@ describe.each(guarded)("%s", (_name, route) => {
   });
 
   it("rejects frozen accounts once the credential is verified", async () => {
-    const user = await newUser();
-    const key = await newKey(user, []);
-    await freezeUser(env.DB, { userId: user.userId, operator: "test" });
     forgetAllCredentials();
-    expect(await codeOf(await call(route, bearer(user.token)))).toBe("403 account_frozen");
+    const { token, key } = await frozen;
+    expect(await codeOf(await call(route, bearer(token)))).toBe("403 account_frozen");
     expect(await codeOf(await signed(route, key))).toBe("403 account_frozen");
     expect(await codeOf(await signed(route, { ...key, secret: "wrong" }))).toBe(
       "401 signature_invalid",
@@ -277,7 +289,7 @@ describe.each(routes.filter((route) => route.stream).map((route) => [route.path,
 
 describe("hints in a 401 of a signature", () => {
   const hintOf = async (headers: Record<string, string>, timestamp = Date.now()) => {
-    const key = await newKey(await newUser(), SCOPES);
+    const key = await keyWith(SCOPES);
     const response = await sendSigned({ ...key, secret: "wrong" }, "/auth/whoami", {
       headers,
       timestamp,

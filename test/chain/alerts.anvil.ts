@@ -10,6 +10,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { answerAlert } from "../support/pager.ts";
 import { drive, funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 const detailOf = async (kind: string, subject: string): Promise<string | undefined> =>
   (
@@ -34,7 +35,7 @@ it("too little gas for the next 100 payments raises an alert before payments sto
   });
 });
 
-it("an empty gas balance raises an alert while a transaction waits", async () => {
+itDeeper("an empty gas balance raises an alert while a transaction waits", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   await stage.withdraw(user.userId, USDC, 10n, someone());
@@ -45,7 +46,7 @@ it("an empty gas balance raises an alert while a transaction waits", async () =>
   expect(await stage.alerts()).toContain("gas_low");
 });
 
-it("a simulation that no node responded to fails the round, not the payment", async () => {
+itDeeper("a simulation that no node responded to fails the round, not the payment", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   const { address } = stage.operator;
@@ -122,28 +123,31 @@ it("a payer whose rounds fail raises an alert after ten, until one succeeds", as
   });
 });
 
-it("a watcher whose rounds fail raises an alert, which the next instance resolves", async () => {
-  /** Runs rounds of an instance of its own. Nobody serves the endpoint of its chain. */
-  const watch = (rounds: number) =>
-    runInDurableObject(env.CHAIN_WATCHER.getByName(uuidv7()), async (watcher, { storage }) => {
-      await storage.put("chain", "local");
-      for (let round = 0; round < rounds; round++) await watcher.alarm?.();
-      await storage.deleteAlarm();
-    });
-  await watch(9);
-  expect(await detailOf("chain_unreachable", "local")).toBeUndefined();
-  await watch(10);
-  expect(await detailOf("chain_unreachable", "local")).toMatch(/10 rounds.*usable RPC endpoint/);
-  const end = async () => {
-    // A halted chain needs no endpoint, so its rounds succeed.
-    const at = sql`0, unhex('00'), 0, unhex('00'), 0, 0, 0, 1`;
-    await all(
-      env.DB,
-      sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
+itDeeper(
+  "a watcher whose rounds fail raises an alert, which the next instance resolves",
+  async () => {
+    /** Runs rounds of an instance of its own. Nobody serves the endpoint of its chain. */
+    const watch = (rounds: number) =>
+      runInDurableObject(env.CHAIN_WATCHER.getByName(uuidv7()), async (watcher, { storage }) => {
+        await storage.put("chain", "local");
+        for (let round = 0; round < rounds; round++) await watcher.alarm?.();
+        await storage.deleteAlarm();
+      });
+    await watch(9);
+    expect(await detailOf("chain_unreachable", "local")).toBeUndefined();
+    await watch(10);
+    expect(await detailOf("chain_unreachable", "local")).toMatch(/10 rounds.*usable RPC endpoint/);
+    const end = async () => {
+      // A halted chain needs no endpoint, so its rounds succeed.
+      const at = sql`0, unhex('00'), 0, unhex('00'), 0, 0, 0, 1`;
+      await all(
+        env.DB,
+        sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
         scanned_hash, head_number, moved_group, moved_at, halted_at) VALUES ('local', ${at})`,
-    );
-    await watch(1);
-    await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
-  };
-  await answerAlert("chain_unreachable", "local", { end });
-});
+      );
+      await watch(1);
+      await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
+    };
+    await answerAlert("chain_unreachable", "local", { end });
+  },
+);

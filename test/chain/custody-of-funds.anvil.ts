@@ -8,6 +8,7 @@ import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
 import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { openStage, someone } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 it("issues only addresses that a verified factory computes", async () => {
   const stage = await openStage();
@@ -84,7 +85,7 @@ it("holdings equal what is issued through a sweep and a payment", async () => {
   ).rejects.toThrow(/no longer/);
 });
 
-it("raises fees with the market up to max_fee_gwei", async () => {
+itDeeper("raises fees with the market up to max_fee_gwei", async () => {
   const stage = await openStage({ chain: { replace_after_secs: 1, max_fee_gwei: 15 } });
   const user = await stage.user();
   await stage.watch();

@@ -7,8 +7,9 @@ import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { funded } from "./support/drive.ts";
 import { type Lie, type Node, withNodes } from "./support/nodes.ts";
 import { openStage, someone } from "./support/stage.ts";
+import { some } from "../support/depth.ts";
 
-it.each([0, 1, 2])(
+it.each(some([0, 1, 2]))(
   "one of three endpoints cannot prevent the halt of a deep reorg (index %i)",
   async (index) => {
     const stage = await openStage();

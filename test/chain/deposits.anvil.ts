@@ -12,6 +12,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { edit } from "../support/ledger.ts";
 import { listen, openStage, someone, type Stage } from "./support/stage.ts";
+import { itDeeper, some } from "../support/depth.ts";
 
 const NOTHING = { available: 0n, pending: 0n };
 
@@ -191,7 +192,7 @@ describe("deposits", () => {
     await expectSound(stage);
   });
 
-  it("catches up in bounded ranges", async () => {
+  itDeeper("catches up in bounded ranges", async () => {
     const stage = await openStage({ chain: { scan_range: 10 } });
     const user = await stage.user();
     for (let deposit = 0; deposit < 5; deposit++) {
@@ -253,7 +254,7 @@ describe("reorganisations", () => {
     expect(subscriber.events().map(({ type }) => type)).toEqual(types);
   });
 
-  it.each([1, 3])("keeps one deposit when a reorg of %i blocks moves it", async (depth) => {
+  it.each(some([1, 3]))("keeps one deposit when a reorg of %i blocks moves it", async (depth) => {
     const stage = await openStage({ confirmations: 4 });
     const user = await stage.user();
     await stage.mine(10);
@@ -313,7 +314,7 @@ describe("reorganisations", () => {
 });
 
 describe("nodes", () => {
-  it("rejects a head behind one already seen", async () => {
+  itDeeper("rejects a head behind one already seen", async () => {
     const stage = await openStage();
     const user = await stage.user();
     await stage.mine(10);
@@ -364,7 +365,7 @@ describe("nodes", () => {
     });
   });
 
-  it("counts repeated logs once and halves ranges that are too large", async () => {
+  itDeeper("counts repeated logs once and halves ranges that are too large", async () => {
     const stage = await openStage({ chain: { scan_range: 100 } });
     const user = await stage.user();
     await stage.mintUsdc(user.address, 2n);
@@ -415,7 +416,7 @@ describe("nodes", () => {
     });
   });
 
-  it("finds a deep reorg by few calls while finality stalls", async () => {
+  itDeeper("finds a deep reorg by few calls while finality stalls", async () => {
     const stage = await openStage({ chain: { finalized: true } });
     const user = await stage.user();
     await stage.watch();
@@ -458,7 +459,7 @@ describe("nodes", () => {
     expect(await scanned()).toBe(head);
   });
 
-  it("alerts only when finality stalls, not when it is far behind the head", async () => {
+  itDeeper("alerts only when finality stalls, not when it is far behind the head", async () => {
     const stage = await openStage({ chain: { finalized: true } });
     let finalized = Number(await stage.client.getBlockNumber());
     const url = await stage.faultyEndpoint(async (method, result, params) => {

@@ -6,6 +6,7 @@ import { all, first, sql } from "../../src/platform/sql.ts";
 import { drive, funded, queuedWithdrawal } from "./support/drive.ts";
 import { type Node, withNodes } from "./support/nodes.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 const GWEI = 10n ** 9n;
 
@@ -49,7 +50,7 @@ describe("fees", () => {
     expect(await drive(stage, id)).toBe("settled");
   });
 
-  it("do not rise while they match the market", async () => {
+  itDeeper("do not rise while they match the market", async () => {
     const { stage, payer, id } = await dropped();
     for (let round = 0; round < 5; round++) {
       await stage.rpc("anvil_dropAllTransactions", []);
@@ -60,13 +61,13 @@ describe("fees", () => {
     expect(await drive(stage, id)).toBe("settled");
   });
 
-  it("have at least the chain's lowest tip", async () => {
+  itDeeper("have at least the chain's lowest tip", async () => {
     const { stage } = await queuedWithdrawal({ chain: { min_tip_gwei: 30 } });
     await (await stage.payer()).round();
     expect((await attempts(stage))[0]?.tip).toBe(30n * GWEI);
   });
 
-  it("have at most half of the chain's highest tip", async () => {
+  itDeeper("have at most half of the chain's highest tip", async () => {
     const stage = await openStage({ chain: { max_tip_gwei: 3 } });
     const expensive = await stage.faultyEndpoint((method, result) =>
       method === "eth_maxPriorityFeePerGas" ? `0x${(500n * GWEI).toString(16)}` : result,
@@ -128,7 +129,7 @@ describe("a transaction that nodes refuse", () => {
     });
   });
 
-  it("raises no alert if another node accepts or knows it", async () => {
+  itDeeper("raises no alert if another node accepts or knows it", async () => {
     const { stage } = await queuedWithdrawal();
     for (const other of [stage.chain.rpc_urls[0] ?? "", await refusing(stage, "already known")]) {
       const urls = [await refusing(stage, "transaction underpriced"), other];

@@ -10,6 +10,7 @@ import { NOW } from "../../src/platform/commit.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { drive, funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 type Halt = { at: number | null; reason: string | null };
 
@@ -59,7 +60,7 @@ it("a resume that was given before a halt of the chain does not end it", async (
   expect(await stage.watch()).toMatchObject({ status: "followed" });
 });
 
-it("a resume that was given before a halt of the payer does not end it", async () => {
+itDeeper("a resume that was given before a halt of the payer does not end it", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   const payer = await stage.payer();
@@ -81,7 +82,7 @@ it("a resume that was given before a halt of the payer does not end it", async (
   expect(await drive(stage, id)).toBe("settled");
 });
 
-it("a resume that is repeated ends the halts up to its repetition", async () => {
+itDeeper("a resume that is repeated ends the halts up to its repetition", async () => {
   const stage = await openStage();
   await stage.mine(5);
   await stage.watch();
@@ -95,7 +96,7 @@ it("a resume that is repeated ends the halts up to its repetition", async () => 
   expect(await payer.round()).toEqual({ status: "idle" });
 });
 
-it("a halted payer keeps a further reason to halt, and the alert names both", async () => {
+itDeeper("a halted payer keeps a further reason to halt, and the alert names both", async () => {
   const stage = await openStage();
   await stage.watch();
   const { context } = await stage.payer();
@@ -168,17 +169,20 @@ function failing(when: (statements: string) => boolean): D1Database {
   });
 }
 
-it("a halt of the chain whose write is lost fails the round, and the next one repeats it", async () => {
-  const stage = await openStage();
-  await stage.mine(5);
-  await stage.watch();
-  await stage.reorg(6, 8);
-  const db = failing((text) => text.includes("halt_reason ="));
-  await expect(watchChain({ ...stage.watcher, db })).rejects.toThrow();
-  expect(await chainHalt(stage)).toEqual({ at: null, reason: null });
-  expect(await stage.alerts()).toEqual([]);
-  expect(await stage.watch()).toMatchObject({ status: "halted" });
-});
+itDeeper(
+  "a halt of the chain whose write is lost fails the round, and the next one repeats it",
+  async () => {
+    const stage = await openStage();
+    await stage.mine(5);
+    await stage.watch();
+    await stage.reorg(6, 8);
+    const db = failing((text) => text.includes("halt_reason ="));
+    await expect(watchChain({ ...stage.watcher, db })).rejects.toThrow();
+    expect(await chainHalt(stage)).toEqual({ at: null, reason: null });
+    expect(await stage.alerts()).toEqual([]);
+    expect(await stage.watch()).toMatchObject({ status: "halted" });
+  },
+);
 
 it("a payer that is killed after it ended a payment without effect is halted", async () => {
   const stage = await openStage();
@@ -220,7 +224,7 @@ it("a payer that is killed after it ended a payment without effect is halted", a
   expect(await stage.alerts()).toContain("payer_halted");
 });
 
-it("keeps the first of many reasons, and each still makes the halt newer", async () => {
+itDeeper("keeps the first of many reasons, and each still makes the halt newer", async () => {
   const stage = await openStage();
   await stage.watch();
   const { context } = await stage.payer();

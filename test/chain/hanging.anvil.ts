@@ -8,7 +8,7 @@ import { setClock } from "../../src/platform/time.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { type Node, withNodes } from "./support/nodes.ts";
 import { openStage, someone } from "./support/stage.ts";
-import { rounds } from "../support/depth.ts";
+import { itDeeper, rounds } from "../support/depth.ts";
 
 afterEach(() => setClock({}));
 
@@ -50,21 +50,24 @@ it.each(HANGING.slice(0, rounds(2, HANGING.length)))(
   },
 );
 
-it("an alert names the host of an endpoint that keeps hanging, until it is well", async () => {
-  const { stage, hanging, later } = await openNodes(0);
-  const alerts = new EndpointAlerts();
-  const round = async () => {
-    await stage.mine();
-    await stage.watch();
-    await alerts.report(env.DB, "watcher", stage.chain, { DEPLOY_ENV: "test" });
-    later(31_000);
-    return stage.alerts();
-  };
-  hanging.hangs = "eth_getBlockByNumber";
-  expect(await round()).toEqual([]);
-  expect(await round()).toEqual([]);
-  expect(await round()).toEqual(["endpoint_failing"]);
-  hanging.hangs = false;
-  const subject = `${stage.chain.chain}:watcher:${hostOf(stage.chain.rpc_urls[0] ?? "")}`;
-  await stage.answerAlert("endpoint_failing", round, { subject });
-});
+itDeeper(
+  "an alert names the host of an endpoint that keeps hanging, until it is well",
+  async () => {
+    const { stage, hanging, later } = await openNodes(0);
+    const alerts = new EndpointAlerts();
+    const round = async () => {
+      await stage.mine();
+      await stage.watch();
+      await alerts.report(env.DB, "watcher", stage.chain, { DEPLOY_ENV: "test" });
+      later(31_000);
+      return stage.alerts();
+    };
+    hanging.hangs = "eth_getBlockByNumber";
+    expect(await round()).toEqual([]);
+    expect(await round()).toEqual([]);
+    expect(await round()).toEqual(["endpoint_failing"]);
+    hanging.hangs = false;
+    const subject = `${stage.chain.chain}:watcher:${hostOf(stage.chain.rpc_urls[0] ?? "")}`;
+    await stage.answerAlert("endpoint_failing", round, { subject });
+  },
+);

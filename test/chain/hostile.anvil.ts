@@ -12,6 +12,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
+import { itDeeper, some } from "../support/depth.ts";
 
 /** Modes of HostileRecipient.sol, and the outcome of a payment to it. */
 const MODES = [
@@ -40,7 +41,7 @@ async function withTokens(stage: Stage, hook: Hex) {
 const setMode = (mode: number): Hex =>
   encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setMode", args: [mode] });
 
-it.each(MODES)(
+it.each(some(MODES, 2))(
   "a payment to a recipient that %s (mode %i) is %s; others are paid",
   async (_, mode, outcome) => {
     const stage = await openStage();
@@ -126,7 +127,7 @@ it("a recipient cannot call vault or factory during its payment", async () => {
   await expectRest(stage);
 });
 
-it("retries a sweep that the token rejected only after its wait", async () => {
+itDeeper("retries a sweep that the token rejected only after its wait", async () => {
   const stage = await openStage({ usdc: hostileToken });
   const user = await stage.user();
   await stage.watch();
@@ -216,7 +217,7 @@ describe("a token that refuses every transfer", () => {
     await expectRest(stage);
   });
 
-  it("returns a payment to the queue that was already sent, for a minute", async () => {
+  itDeeper("returns a payment to the queue that was already sent, for a minute", async () => {
     const { stage, user, setToken } = await pausable();
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 10n, someone());
     const payer = await stage.payer();

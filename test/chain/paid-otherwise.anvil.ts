@@ -12,6 +12,7 @@ import { drive, expectRest, funded, queuedWithdrawal } from "./support/drive.ts"
 import { openStage, someone } from "./support/stage.ts";
 import { steal, type Theft } from "./support/theft.ts";
 import { settings } from "../support/http.ts";
+import { some } from "../support/depth.ts";
 
 const fail = (id: string) =>
   recordWithdrawalCommand(env.DB, { kind: "fail", withdrawalId: id, actor: "operator:test" });
@@ -22,7 +23,7 @@ const results = (id: string) =>
     sql`SELECT result FROM chain_commands WHERE withdrawal_id = ${uuid(id)} ORDER BY command_id`,
   );
 
-it.each(["before", "after"])(
+it.each(some(["before", "after"]))(
   "ends a void of an id that was paid on other terms, ordered %s it is known",
   async (when) => {
     const stage = await openStage({ confirmations: 3 });
@@ -74,7 +75,7 @@ it.each(["before", "after"])(
   },
 );
 
-it.each(["outcome tokens for USDC", "another outcome token", "USDC for outcome tokens"])(
+it.each(some(["outcome tokens for USDC", "another outcome token", "USDC for outcome tokens"]))(
   "never settles a withdrawal that was paid in another token: %s",
   async (mistake) => {
     const stage = await openStage();
@@ -114,7 +115,7 @@ it.each(["outcome tokens for USDC", "another outcome token", "USDC for outcome t
   },
 );
 
-it.each(["amount", "address"])(
+it.each(some(["amount", "address"]))(
   "does not pay an id again that was paid with another %s",
   async (what) => {
     const { stage, id, paymentId, to } = await queuedWithdrawal();
@@ -139,7 +140,7 @@ it.each(["amount", "address"])(
   },
 );
 
-it.each(["loss", "rescue"] as const)(
+it.each(some(["loss", "rescue"] as const))(
   "pays again once a foreign payment is accepted as a %s",
   async (kind) => {
     const stage = await openStage();

@@ -11,6 +11,7 @@ import { apiOf } from "../support/http.ts";
 import { newKey } from "../support/users.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 /** Half of the 24-hour limit is what one transaction, so also one payment, can pay. */
 const setLimit = (stage: Stage, token: Address, kind: number, amount: bigint) =>
@@ -53,7 +54,7 @@ describe("POST /custody/withdraw", () => {
     expect(json["chains"]).toMatchObject([{ min_withdrawal: "0x1", max_withdrawal: "0xfa" }]);
   });
 
-  it("asks the chain once a minute", async () => {
+  itDeeper("asks the chain once a minute", async () => {
     const stage = await openStage();
     await setLimit(stage, stage.usdc, 0, 500n);
     await stage.mine();
@@ -75,7 +76,7 @@ describe("POST /custody/withdraw", () => {
     clock.mockRestore();
   });
 
-  it("accepts up to the setting's maximum while the chain does not answer", async () => {
+  itDeeper("accepts up to the setting's maximum while the chain does not answer", async () => {
     const stage = await openStage();
     await setLimit(stage, stage.usdc, 0, 500n);
     await stage.mine();
@@ -146,7 +147,7 @@ describe("a queued withdrawal above the vault's largest payment", () => {
     await expectRest(stage);
   });
 
-  it("is not parked while the vault pays nothing of the asset at all", async () => {
+  itDeeper("is not parked while the vault pays nothing of the asset at all", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -212,22 +213,25 @@ describe("while a withdrawal waits for the vault's limit", () => {
     await expectRest(stage);
   });
 
-  it("no newer one passes it by another id of the contract whose limit is reached", async () => {
-    const { stage, rich, other, queue, settledAfter } = await usedUp(ASSET);
-    const ids = [
-      await queue(rich, 30n, OTHER),
-      await queue(other, 60n, ASSET),
-      await queue(other, 20n, OTHER),
-    ];
-    expect(await settledAfter(4, ids)).toEqual([false, false, false]);
-    expect(await stage.alerts()).toEqual(["limit_reached"]);
-    expect(await settledAfter(4, ids)).toEqual([false, true, false]);
-    expect(await settledAfter(4, ids)).toEqual([false, true, true]);
-    expect(await settledAfter(4, ids)).toEqual([true, true, true]);
-    await expectRest(stage);
-  });
+  itDeeper(
+    "no newer one passes it by another id of the contract whose limit is reached",
+    async () => {
+      const { stage, rich, other, queue, settledAfter } = await usedUp(ASSET);
+      const ids = [
+        await queue(rich, 30n, OTHER),
+        await queue(other, 60n, ASSET),
+        await queue(other, 20n, OTHER),
+      ];
+      expect(await settledAfter(4, ids)).toEqual([false, false, false]);
+      expect(await stage.alerts()).toEqual(["limit_reached"]);
+      expect(await settledAfter(4, ids)).toEqual([false, true, false]);
+      expect(await settledAfter(4, ids)).toEqual([false, true, true]);
+      expect(await settledAfter(4, ids)).toEqual([true, true, true]);
+      await expectRest(stage);
+    },
+  );
 
-  it("a user who has had the largest payment that day comes last", async () => {
+  itDeeper("a user who has had the largest payment that day comes last", async () => {
     const { rich, other, queue, settledAfter } = await usedUp();
     const ids = [await queue(rich, 60n), await queue(other, 60n)];
     expect(await settledAfter(4, ids)).toEqual([false, false]);

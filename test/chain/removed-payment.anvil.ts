@@ -7,6 +7,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 /** A settled withdrawal whose payment a reorg below the confirmed block has removed. */
 async function openRemoved() {
@@ -54,7 +55,7 @@ it("sends a settled payment again that a deep reorg removed", async () => {
   await expectRest(stage);
 });
 
-it("fills the nonce of a payment whose batch number was used again", async () => {
+itDeeper("fills the nonce of a payment whose batch number was used again", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   await stage.mine(5);
@@ -107,7 +108,7 @@ it("fills the nonce of a payment whose batch number was used again", async () =>
   await expectRest(stage);
 });
 
-it("resumes once even if the node fails at first", async () => {
+itDeeper("resumes once even if the node fails at first", async () => {
   const { stage, user, settled } = await openRemoved();
   await recordResume(env.DB, stage.chain.chain, "operator:test");
   await stage.watch();
@@ -126,7 +127,7 @@ it("resumes once even if the node fails at first", async () => {
   await expectRest(stage);
 });
 
-it("resumes in its first round although the watcher goes on meanwhile", async () => {
+itDeeper("resumes in its first round although the watcher goes on meanwhile", async () => {
   const { stage, settled } = await openRemoved();
   await recordResume(env.DB, stage.chain.chain, "operator:test");
   await stage.watch();

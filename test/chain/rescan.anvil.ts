@@ -13,6 +13,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, type Stage } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 /** A watcher that has missed a deposit, because its only endpoint returned no logs. */
 async function openWithMissedDeposit() {
@@ -77,7 +78,7 @@ describe("chain rescan", () => {
     expect(await stage.deposits(user.userId)).toEqual([]);
   });
 
-  it("waits for blocks above the confirmed one", async () => {
+  itDeeper("waits for blocks above the confirmed one", async () => {
     const stage = await openStage();
     await stage.watch();
     await rescan(stage, 0, 1_000_000);
@@ -88,7 +89,7 @@ describe("chain rescan", () => {
 });
 
 describe("the recheck of blocks that are a day old", () => {
-  it("credits a missed deposit with an alert", async () => {
+  itDeeper("credits a missed deposit with an alert", async () => {
     const { stage, user } = await openWithMissedDeposit();
     while (await recheckOldBlocks(stage.watcher));
     expect(await stage.deposits(user.userId)).toEqual([]);
@@ -102,7 +103,7 @@ describe("the recheck of blocks that are a day old", () => {
     await stage.answerAlert("deposit_missed");
   });
 
-  it("changes nothing if nothing was missed", async () => {
+  itDeeper("changes nothing if nothing was missed", async () => {
     const stage = await openStage({ chain: { scan_range: 2 } });
     const user = await funded(stage);
     const before = await readBalance(env.DB, user.userId, USDC);

@@ -21,6 +21,7 @@ import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { type Depositor, openStage, type Stage, someone } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 const DAY = 86_400;
 
@@ -116,7 +117,7 @@ it("returns a token from a deposit address and leaves the books alone", async ()
   expect(await carryOut(transfer)).toEqual(["sweep", "scheduleRescue", "rescue"]);
 });
 
-it("returns the native coin and an ERC-1155 id", async () => {
+itDeeper("returns the native coin and an ERC-1155 id", async () => {
   await stage.client.setBalance({ address: user.address, value: 70n });
   const coin = mistaken({ asset: NATIVE_COIN, from: atUser() });
   expect(await carryOut(coin)).toEqual(["grantRole", "sweep", "scheduleRescue", "rescue"]);
@@ -130,7 +131,7 @@ it("returns the native coin and an ERC-1155 id", async () => {
   expect(await tokenHeldBy(stage.client, { contract: ids, id: 9n }, id.to)).toBe(70n);
 });
 
-it("shows from when on a scheduled rescue can be made", async () => {
+itDeeper("shows from when on a scheduled rescue can be made", async () => {
   const { admin, operator, vault: old } = stage;
   const vault = await stage.deploy(vaultArtifact, [
     0,

@@ -23,6 +23,7 @@ import { newKey } from "../support/users.ts";
 import { funded, queuedWithdrawal } from "./support/drive.ts";
 import { type Depositor, openStage, someone, type Stage } from "./support/stage.ts";
 import { steal } from "./support/theft.ts";
+import { itDeeper } from "../support/depth.ts";
 
 type Lost = Pick<WithdrawalRecord, "paymentId" | "withdrawalId" | "clientWithdrawalId" | "to">;
 
@@ -137,7 +138,7 @@ it("debits a lost withdrawal whose owner ordered less under its id", async () =>
   expect(await differences(stage)).toEqual([]);
 });
 
-it("debits a withdrawal that was cancelled here and paid in the lost time", async () => {
+itDeeper("debits a withdrawal that was cancelled here and paid in the lost time", async () => {
   const { stage, user, to, id, paymentId: paid } = await queuedWithdrawal();
   await steal(stage, { id: paid, amount: 300n, to });
   await cancel(user, id);
@@ -177,7 +178,7 @@ it("settles a withdrawal that waits here and was approved in the lost time", asy
   expect(await balanceOf(user)).toMatchObject({ available: 700n, pending: 0n });
 });
 
-it("returns what waits here while a lost withdrawal cannot be debited", async () => {
+itDeeper("returns what waits here while a lost withdrawal cannot be debited", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   const { id } = await stage.withdraw(user.userId, USDC, 800n, someone());
@@ -198,21 +199,24 @@ it("returns what waits here while a lost withdrawal cannot be debited", async ()
   expect(await balanceOf(user)).toMatchObject({ available: 700n, pending: 0n });
 });
 
-it("returns what waits here and was paid without a record, once that is accepted", async () => {
-  const { stage, user, to, id, paymentId: paid } = await queuedWithdrawal();
-  await waits(id);
-  await steal(stage, { id: paid, amount: 300n, to });
-  const payer = await halted(stage);
-  await fail(id);
-  await rounds(stage, payer);
-  expect(await stage.withdrawal(id)).toMatchObject({ status: "awaiting_approval" });
-  expect(await accept(stage, paid)).toMatchObject({ status: "accepted" });
-  expect(await restore(stage)).toMatchObject({ unresolved: [], paying: true });
-  await fail(id);
-  await payer.round();
-  expect(await stage.withdrawal(id)).toMatchObject({ status: "failed" });
-  expect(await balanceOf(user)).toMatchObject({ available: 1_000n, pending: 0n });
-});
+itDeeper(
+  "returns what waits here and was paid without a record, once that is accepted",
+  async () => {
+    const { stage, user, to, id, paymentId: paid } = await queuedWithdrawal();
+    await waits(id);
+    await steal(stage, { id: paid, amount: 300n, to });
+    const payer = await halted(stage);
+    await fail(id);
+    await rounds(stage, payer);
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "awaiting_approval" });
+    expect(await accept(stage, paid)).toMatchObject({ status: "accepted" });
+    expect(await restore(stage)).toMatchObject({ unresolved: [], paying: true });
+    await fail(id);
+    await payer.round();
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "failed" });
+    expect(await balanceOf(user)).toMatchObject({ available: 1_000n, pending: 0n });
+  },
+);
 
 it("takes no order under an id whose payment was accepted", async () => {
   const stage = await openStage();

@@ -22,6 +22,7 @@ import { memoryBucket } from "../support/audit-bucket.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
 import { steal } from "./support/theft.ts";
+import { itDeeper } from "../support/depth.ts";
 
 /** A restored database: the vault has paid a withdrawal that it does not contain. */
 async function openRestored() {
@@ -171,7 +172,7 @@ it("settles a repeated withdrawal by the payment that the vault already made", a
   });
 });
 
-it("`fail` returns funds while the payer is halted", async () => {
+itDeeper("`fail` returns funds while the payer is halted", async () => {
   const { stage, user, lost, payer } = await openRestored();
   const greedy = await stage.withdraw(user.userId, USDC, 990n, someone());
   const records = async () => new Map([[lost.paymentId, lost]]);

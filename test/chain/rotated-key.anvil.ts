@@ -10,6 +10,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 const PAYER_ROLE = keccak256(toBytes("PAYER_ROLE"));
 
@@ -66,7 +67,7 @@ it("pays from the new account once the old one has lost its role", async () => {
   await expectRest(stage);
 });
 
-it("lets a payment of the old account settle, then pays from the new one", async () => {
+itDeeper("lets a payment of the old account settle, then pays from the new one", async () => {
   const { stage, user, id, paymentId } = await queuedWithdrawal(LOST);
   await (await stage.payer()).round();
   await stage.rpc("anvil_dropAllTransactions", []);
@@ -126,7 +127,7 @@ describe("a deep reorg that removes a settled payment of the old account", () =>
     await stage.watch();
   };
 
-  it("is repaired by sending it again", async () => {
+  itDeeper("is repaired by sending it again", async () => {
     const { stage, user, paymentId, settings } = await openRemoved();
     await resume(stage);
     const later = await stage.withdraw(user.userId, USDC, 20n, someone());
@@ -161,25 +162,28 @@ describe("a deep reorg that removes a settled payment of the old account", () =>
   });
 });
 
-it("halts when an account is used again that left transactions unsent, until a resume", async () => {
-  const { stage, user, id } = await queuedWithdrawal(LOST);
-  await (await stage.payer()).round();
-  await drain(stage);
-  const settings = await rotate(stage);
-  await revokeOld(stage);
-  expect(await drive(stage, id, { settings })).toBe("settled");
+itDeeper(
+  "halts when an account is used again that left transactions unsent, until a resume",
+  async () => {
+    const { stage, user, id } = await queuedWithdrawal(LOST);
+    await (await stage.payer()).round();
+    await drain(stage);
+    const settings = await rotate(stage);
+    await revokeOld(stage);
+    expect(await drive(stage, id, { settings })).toBe("settled");
 
-  await stage.client.setBalance({ address: stage.operator.address, value: parseEther("1") });
-  const args = [PAYER_ROLE, stage.operator.address] as const;
-  await stage.vaultCall({ abi: vaultAbi, functionName: "grantRole", args });
-  await stage.mine();
-  const later = await stage.withdraw(user.userId, USDC, 20n, someone());
-  const payer = await stage.payer();
-  expect(await payer.round()).toEqual({ status: "halted" });
-  await recordResume(env.DB, stage.chain.chain, "operator:test");
-  expect(await drive(stage, later.id)).toBe("settled");
-  expect((await transactions(stage))[0]).toMatchObject({ kind: "cancel", status: "unused" });
-  expect(await stage.paidCount(later.paymentId)).toBe(1);
-  expect(await stage.alerts()).toEqual([]);
-  await expectRest(stage);
-});
+    await stage.client.setBalance({ address: stage.operator.address, value: parseEther("1") });
+    const args = [PAYER_ROLE, stage.operator.address] as const;
+    await stage.vaultCall({ abi: vaultAbi, functionName: "grantRole", args });
+    await stage.mine();
+    const later = await stage.withdraw(user.userId, USDC, 20n, someone());
+    const payer = await stage.payer();
+    expect(await payer.round()).toEqual({ status: "halted" });
+    await recordResume(env.DB, stage.chain.chain, "operator:test");
+    expect(await drive(stage, later.id)).toBe("settled");
+    expect((await transactions(stage))[0]).toMatchObject({ kind: "cancel", status: "unused" });
+    expect(await stage.paidCount(later.paymentId)).toBe(1);
+    expect(await stage.alerts()).toEqual([]);
+    await expectRest(stage);
+  },
+);

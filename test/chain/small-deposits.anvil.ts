@@ -15,6 +15,7 @@ import { tamper } from "../support/ledger.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { expectPaidOnce } from "./support/drive.ts";
 import { listen, openStage, someone, type Stage } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 const FLOOR = { chain: { min_deposit: 1_000 } };
 
@@ -73,7 +74,7 @@ it("records a small deposit once, only when confirmed, and pays it out once cred
   await expectPaidOnce(stage, await stage.withdraw(user.userId, USDC, 1_000n, someone()));
 });
 
-it("shows swept small deposits as part of the surplus until they are credited", async () => {
+itDeeper("shows swept small deposits as part of the surplus until they are credited", async () => {
   const stage = await openStage(FLOOR);
   const user = await stage.user();
   await stage.watch();

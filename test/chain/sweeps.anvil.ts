@@ -12,7 +12,7 @@ import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { expectRest } from "./support/drive.ts";
 import { type Depositor, openStage, someone, type Stage } from "./support/stage.ts";
-import { FULL } from "../support/depth.ts";
+import { FULL, itDeeper } from "../support/depth.ts";
 
 /** A user with one credited deposit of each amount, at an address each. */
 async function depositorOf(stage: Stage, amounts: readonly bigint[]): Promise<Depositor> {
@@ -101,7 +101,7 @@ it("pays a withdrawal out of many addresses in under 30 blocks", { timeout: 120_
   await expectRest(stage);
 });
 
-it("makes only as many sweeps at once as the account can pay for", async () => {
+itDeeper("makes only as many sweeps at once as the account can pay for", async () => {
   const stage = await openStage();
   const user = await depositorOf(
     stage,
@@ -122,7 +122,7 @@ it("makes only as many sweeps at once as the account can pay for", async () => {
   expect(await sweptSalts(stage)).toHaveLength(3);
 });
 
-it("does not sweep an address again while its sweep is open", async () => {
+itDeeper("does not sweep an address again while its sweep is open", async () => {
   const stage = await openStage({ confirmations: 10 });
   const user = await depositorOf(stage, [120n, 110n, 100n]);
   const payer = await stage.payer();
@@ -147,7 +147,7 @@ it("does not sweep an address again while its sweep is open", async () => {
   await expectRest(stage);
 });
 
-it("pays what the vault can cover in the round that sweeps for the rest", async () => {
+itDeeper("pays what the vault can cover in the round that sweeps for the rest", async () => {
   const stage = await openStage({ confirmations: 10 });
   const user = await depositorOf(stage, [100n, 100n]);
   await stage.mintUsdc(stage.vault, 50n);
@@ -167,7 +167,7 @@ it("pays what the vault can cover in the round that sweeps for the rest", async 
   await expectRest(stage);
 });
 
-it("fills up the float in the background, with the largest deposits", async () => {
+itDeeper("fills up the float in the background, with the largest deposits", async () => {
   const stage = await openStage({ chain: { sweep_float_bps: 1_000 } });
   const user = await depositorOf(stage, [200n, 90n, 110n, 300n, 300n]);
   const payer = await stage.payer();
@@ -181,7 +181,7 @@ it("fills up the float in the background, with the largest deposits", async () =
   await expectRest(stage);
 });
 
-it("makes one background sweep at a time", async () => {
+itDeeper("makes one background sweep at a time", async () => {
   const stage = await openStage({ confirmations: 6, chain: { sweep_float_bps: 10_000 } });
   await depositorOf(
     stage,
@@ -231,7 +231,7 @@ it("sweeps nothing while the factory names another vault, with an alert", async 
   expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
 });
 
-it("makes no background sweep with sweep_float_bps 0", async () => {
+itDeeper("makes no background sweep with sweep_float_bps 0", async () => {
   const stage = await openStage({ chain: { sweep_float_bps: 0 } });
   await depositorOf(stage, [100n]);
   await rounds(stage, await stage.payer(), 3);

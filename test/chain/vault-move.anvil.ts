@@ -14,6 +14,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, type Stage, someone } from "./support/stage.ts";
+import { itDeeper } from "../support/depth.ts";
 
 /** Announces the move to a new vault, as contracts/README.md says. */
 async function prepareMove(stage: Stage): Promise<Hex> {
@@ -149,7 +150,7 @@ it("voids nothing while the old vault is in force, and then once", async () => {
   await expectRest(stage);
 });
 
-it("credits no transfer from a previous vault", async () => {
+itDeeper("credits no transfer from a previous vault", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   const { vault: old } = stage;

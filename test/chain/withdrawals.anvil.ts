@@ -12,6 +12,7 @@ import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectPaidOnce, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
 import { payerAccount, steal } from "./support/theft.ts";
+import { itDeeper, some } from "../support/depth.ts";
 
 class Killed extends Error {}
 
@@ -94,7 +95,7 @@ describe("a payment", () => {
     await expectRest(stage);
   });
 
-  it("is resent unchanged if the mempool drops it", async () => {
+  itDeeper("is resent unchanged if the mempool drops it", async () => {
     const { stage, id } = await queuedWithdrawal();
     const payer = await stage.payer();
     await payer.round();
@@ -312,15 +313,18 @@ describe("a withdrawal whose row was edited", () => {
   }
 
   it.each(
-    Object.entries({
-      "another address": sql`to_address = randomblob(20)`,
-      "another amount": sql`amount = 299`,
-      "another user": sql`user_id = randomblob(16)`,
-      "another payment id": sql`payment_id = randomblob(32)`,
-      "no MAC": sql`terms_mac = NULL`,
-      "a MAC of another one": sql`terms_mac = 'a1.AAAA'`,
-      "an approval that nobody gave": sql`approval_expires_at = 1`,
-    }),
+    some(
+      Object.entries({
+        "another address": sql`to_address = randomblob(20)`,
+        "another amount": sql`amount = 299`,
+        "another user": sql`user_id = randomblob(16)`,
+        "another payment id": sql`payment_id = randomblob(32)`,
+        "no MAC": sql`terms_mac = NULL`,
+        "a MAC of another one": sql`terms_mac = 'a1.AAAA'`,
+        "an approval that nobody gave": sql`approval_expires_at = 1`,
+      }),
+      3,
+    ),
   )("is not signed with %s", async (_, change) => {
     const { stage, id } = await queuedWithdrawal();
     await editRow(id, change);
@@ -345,7 +349,7 @@ describe("a withdrawal whose row was edited", () => {
     expect(await alertsOf(id)).toEqual([]);
   });
 
-  it("has no attempt with higher fees if its transaction was edited", async () => {
+  itDeeper("has no attempt with higher fees if its transaction was edited", async () => {
     const { stage, id } = await queuedWithdrawal({ chain: { replace_after_secs: 1 } });
     const payer = await stage.payer();
     await payer.round();
@@ -417,7 +421,7 @@ describe("the operator", () => {
     await expectRest(stage);
   });
 
-  it("a freeze and a pause make withdrawals wait", async () => {
+  itDeeper("a freeze and a pause make withdrawals wait", async () => {
     const stage = await openStage();
     const [frozen, free] = [await funded(stage), await funded(stage)];
     await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(frozen.userId)}`);

@@ -11,6 +11,7 @@ import { all, first, sql } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 import type { Depositor } from "./support/stage.ts";
+import { itDeeper, some } from "../support/depth.ts";
 
 type RpcLog = { address: Hex; topics: Hex[]; data: Hex; [member: string]: unknown };
 type Range = { fromBlock: Hex; toBlock: Hex };
@@ -101,7 +102,7 @@ describe("a deposit that one endpoint of two invent", () => {
 });
 
 describe("a faulty endpoint among three", () => {
-  it.each([0, 1, 2])("does not stop the other two (index %i)", async (faulty) => {
+  it.each(some([0, 1, 2]))("does not stop the other two (index %i)", async (faulty) => {
     const stage = await openStage();
     const [user, other] = [await stage.user(), await stage.user()];
     const changes = [unchanged, unchanged, unchanged];
@@ -137,7 +138,7 @@ describe("a faulty endpoint among three", () => {
     expect(await stage.alerts()).toEqual(["nodes_disagree"]);
   });
 
-  it("cannot prevent a credit by reporting a head far reportFarAhead", async () => {
+  itDeeper("cannot prevent a credit by reporting a head far reportFarAhead", async () => {
     const stage = await openStage({ chain: { finalized: true } });
     const user = await stage.user();
     const reportFarAhead: Change = (method, result, params) => {
@@ -160,7 +161,7 @@ describe("a faulty endpoint among three", () => {
     expect(row?.head).toBeLessThan(1_000);
   });
 
-  it("cannot halt the chain by denying the confirmed block", async () => {
+  itDeeper("cannot halt the chain by denying the confirmed block", async () => {
     const stage = await openStage();
     const user = await stage.user();
     let faulty = false;
@@ -241,7 +242,7 @@ describe("a single endpoint", () => {
     await stage.answerAlert("deposit_phantom");
   });
 
-  it("recovers within a minute from a head far reportFarAhead", async () => {
+  itDeeper("recovers within a minute from a head far reportFarAhead", async () => {
     const stage = await openStage({ chain: { finalized: true } });
     const user = await stage.user();
     let faulty = false;
@@ -280,7 +281,7 @@ describe("a single endpoint", () => {
     expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
   });
 
-  it("accepts a lower head after chain resume", async () => {
+  itDeeper("accepts a lower head after chain resume", async () => {
     const stage = await openStage();
     await stage.watch();
     await all(
@@ -295,7 +296,7 @@ describe("a single endpoint", () => {
   });
 });
 
-it("chain status shows the number of witnesses", async () => {
+itDeeper("chain status shows the number of witnesses", async () => {
   const stage = await openStage();
   await stage.watch();
   const status = await chainStatus(env.DB, stage.settings, stage.chain.chain);

@@ -5,14 +5,14 @@ import { expect, it } from "vitest";
 import { migrationFiles } from "../../scripts/migrations/files.ts";
 import type { wranglerConfig } from "../../scripts/deploy/settings.ts";
 import { readCommand } from "../../scripts/deploy/wrangler-command.ts";
-import { FULL } from "../support/depth.ts";
+import { itInRelease } from "../support/depth.ts";
 import { changeSettings, deployOnce, newScene, secretsPath, shown } from "./scene.ts";
 
 /** Each start of wrangler takes seconds. */
 const PATIENCE_MS = 900_000;
 
-it(
-  `deploys to an empty account, also after it was killed${FULL ? " twice" : ""}`,
+itInRelease(
+  "deploys to an empty account, also after it was killed twice",
   async () => {
     const scene = await newScene();
     const { account, unknown } = scene.cloudflare;
@@ -21,7 +21,7 @@ it(
       expect(killed).toMatchObject({ code: null });
     };
     // The Worker is uploaded with its secrets, so nothing but the file has them before.
-    if (FULL) await killAt("POST /queues");
+    await killAt("POST /queues");
     await killAt("PUT /workers/scripts/acme-staging");
     const kept = JSON.parse(readFileSync(secretsPath(scene), "utf8")) as Record<string, string>;
     expect(statSync(secretsPath(scene)).mode & 0o777).toBe(0o600);
@@ -63,7 +63,7 @@ it(
   PATIENCE_MS,
 );
 
-it(
+itInRelease(
   "keeps everything in the jurisdiction of the settings",
   async () => {
     const scene = await newScene();

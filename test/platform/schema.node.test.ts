@@ -98,13 +98,12 @@ function readValue(literal: string): Value {
   return Buffer.from(literal.replace(/^0x/, "").replace("…", "00"), "hex");
 }
 
-/** Inserts into a copy of the table without triggers, because they require related rows. */
+/** Has no triggers, because they require related rows. */
+const copy = migratedDatabase();
+for (const { name } of copy.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
+  copy.exec(`DROP TRIGGER ${String(name)}`);
+
 function insert(name: string, row: ReadonlyMap<string, Value>): void {
-  const copy = migratedDatabase();
-  for (const { trigger } of copy
-    .prepare("SELECT name AS trigger FROM sqlite_master WHERE type = 'trigger'")
-    .all())
-    copy.exec(`DROP TRIGGER ${String(trigger)}`);
   const columns = [...row.keys()].join(", ");
   const places = [...row].map(() => "?").join(", ");
   copy.prepare(`INSERT INTO ${name} (${columns}) VALUES (${places})`).run(...row.values());

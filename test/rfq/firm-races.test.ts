@@ -18,7 +18,7 @@ import { balances, newAsset } from "../support/ledger.ts";
 import { command, openRequest, outcomeOf, placeQuote, submit } from "../support/market.ts";
 import { connect, evict } from "../support/sockets.ts";
 import { newKey, newUser } from "../support/users.ts";
-import { rounds } from "../support/depth.ts";
+import { FULL, rounds } from "../support/depth.ts";
 
 /** Four have each of `IN_MS`. */
 const ROUNDS = rounds(4, 12);
@@ -97,7 +97,9 @@ async function kill(book: string): Promise<void> {
   );
 }
 
-describe.each(["awake", "evicted", "killed"] as const)("a book that is %s meanwhile", (state) => {
+const STATES = FULL ? (["awake", "evicted", "killed"] as const) : (["awake", "killed"] as const);
+
+describe.each(STATES)("a book that is %s meanwhile", (state) => {
   const evicted = state === "evicted";
   const inTheMiddle = (book: string) =>
     evicted ? () => evict(bookStream(book)) : state === "killed" ? () => kill(book) : undefined;

@@ -11,6 +11,7 @@ import { allMutants, generated } from "../../scripts/mutants/list.ts";
 import { EQUIVALENT, SCOPE } from "../../scripts/mutants/scope.ts";
 import { termsOf } from "../../scripts/mutants/sql-terms.ts";
 import { verdictOf } from "../../scripts/mutants/verdict.ts";
+import { FULL } from "../support/depth.ts";
 
 const without = (edits: readonly Edit[]) => edits.map(({ name }) => name.split(": without ")[1]);
 const apply = (text: string, { start, end, replace }: Edit) =>
@@ -107,7 +108,8 @@ it.each([
 });
 
 describe("the list of mutants", () => {
-  const mutants = allMutants();
+  const made = generated();
+  const mutants = allMutants(made);
   const names = mutants.map(({ name }) => name);
 
   it("has a name for each", () => {
@@ -115,7 +117,9 @@ describe("the list of mutants", () => {
   });
 
   it("has texts of today's sources, which differ afterwards and still parse", () => {
-    for (const mutant of mutants) {
+    // The release run also parses those that the parser itself has made.
+    const parsed = FULL ? mutants : mutants.slice(made.length);
+    for (const mutant of parsed) {
       const { name, file, start, end } = mutant;
       const text = readFileSync(file, "utf8");
       expect(text.slice(start, end), `the text of ${name} is not found once`).not.toBe("");
@@ -139,7 +143,6 @@ describe("the list of mutants", () => {
   });
 
   it("uses every line of the scope and every equivalent mutant", () => {
-    const made = generated();
     for (const start of Object.keys(SCOPE))
       expect(
         made.some(({ name }) => name.startsWith(start)),

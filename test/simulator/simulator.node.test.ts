@@ -6,15 +6,12 @@ import { type Report, runSeed } from "../../scripts/simulate/run.ts";
 import { FULL, itInRelease, rounds } from "../support/depth.ts";
 
 describe("simulator", { timeout: 300_000 }, () => {
-  const run = { steps: rounds(300, 800), phase: 200 };
+  const run = { steps: rounds(200, 800), phase: 200 };
   let reports: Report[];
-  let again: Report;
   beforeAll(async () => {
-    const repeated = runSeed({ ...run, seed: "1" });
     reports = [];
     for (const seed of ["1", "2", "3"].slice(0, rounds(1, 3)))
       reports.push(await runSeed({ ...run, seed }));
-    again = await repeated;
   });
 
   it("finds no violation in these seeds", () => {
@@ -31,9 +28,10 @@ describe("simulator", { timeout: 300_000 }, () => {
     if (FULL) expect([...reached].filter(([, number]) => number === 0)).toEqual([]);
   });
 
-  it("repeats a seed with the same history", () => {
+  itInRelease("repeats a seed with the same history", async () => {
+    const again = await runSeed({ ...run, seed: "1" });
     expect(again.history).toBe(reports[0]?.history);
-    if (FULL) expect(again.history).not.toBe(reports[1]?.history);
+    expect(again.history).not.toBe(reports[1]?.history);
   });
 
   itInRelease("carries out a part of the steps, to shrink a failing list", async () => {

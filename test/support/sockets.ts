@@ -12,6 +12,7 @@ import { streamObject } from "../../src/streams/notify.ts";
 import { renderEvent } from "../../src/streams/render.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
+import { FULL } from "./depth.ts";
 
 type Message = {
   type: string;
@@ -124,11 +125,12 @@ export async function evict(
 type MaybeEvict = (...streams: string[]) => Promise<void>;
 
 /**
- * Runs tests twice: with the stream's objects awake, then with an eviction wherever a test calls
- * `maybeEvict`. The runtime may evict an object at any time, so nothing may depend on its memory.
+ * Runs tests with an eviction of the stream's objects wherever a test calls `maybeEvict`. The
+ * runtime may evict an object at any time, so nothing may depend on its memory. The release run
+ * also has the objects awake.
  */
 export function awakeAndEvicted(title: string, tests: (maybeEvict: MaybeEvict) => void): void {
-  describe.each(["awake", "evicted"] as const)(`${title} (%s)`, (state) => {
+  describe.each(FULL ? ["awake", "evicted"] : ["evicted"])(`${title} (%s)`, (state) => {
     tests(async (...streams) => {
       if (state === "evicted") for (const stream of streams) await evict(stream);
     });

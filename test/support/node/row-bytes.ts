@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { migratedDatabase } from "../../../scripts/migrations/files.ts";
-import { commentOf, schemaText } from "./schema.ts";
+import { commentOf, schemaTables } from "./schema.ts";
 
 const ROWS = 2_000;
 /** Bytes of the BLOBs that are no ids, by the name of their column. */
@@ -29,7 +29,7 @@ export function measuredRowBytes(): Map<string, number> {
   for (const { name } of db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
     db.exec(`DROP TRIGGER ${String(name)}`);
   db.exec("PRAGMA ignore_check_constraints = ON; BEGIN");
-  const tables = [...schemaText.matchAll(/^CREATE TABLE (\w+) \(/gm)].map(([, name = ""]) => name);
+  const tables = schemaTables();
   for (const table of tables) fill(db, table);
   db.exec("COMMIT");
   const sizes = db

@@ -14,6 +14,9 @@ type TableShape = {
 /** All migrations, in order. */
 export const schemaText = migrationFiles().map(readMigration).join("\n");
 
+export const schemaTables = (): string[] =>
+  [...schemaText.matchAll(/^CREATE TABLE (\w+) \(/gm)].map(([, name = ""]) => name);
+
 /**
  * The comment above a table: its purpose and an example row. A column that a later migration adds
  * has `-- Example: column value` above its ALTER TABLE.
