@@ -25,7 +25,7 @@ const BETTER: Readonly<Record<string, string>> = {
   EndSessionsResult: "EndedSessions",
   EnrolTotpResult: "TotpSecret",
   GetHealthResult: "Health",
-  GetSigningKeysResult: "PublicKeys",
+  GetSigningKeysResult: "SigningKeys",
   GetTimeResult: "ServerTime",
   ListDepositAddressesResult: "DepositAddresses",
   PolicyStatePolicy: "Policy",

@@ -31,7 +31,6 @@ const WITHOUT_METHOD: ReadonlySet<string> = new Set([
   "getLlms",
   "getOpenApi",
   "getSecurityTxt",
-  "getSigningKeys",
   "openAccountStream",
   "openBookStream",
 ]);
@@ -201,8 +200,9 @@ function rangeOf({ pattern, format, ...schema }: JsonSchema): string {
 
 function methodsOf(route: Route, schemas: Schemas): string[] {
   const page = pageItemOf(route.operation, schemas);
-  if (page === null) return [methodOf(route)];
   const { content = {} } = success(route.operation);
+  if (page === null)
+    return [methodOf(route), ...("application/jose" in content ? [receiptOf(route)] : [])];
   const list = listOf(route, page);
   return "text/csv" in content ? [list, statementOf(route)] : [list];
 }
@@ -350,7 +350,19 @@ function statementOf(route: Route): string {
 ${argumentsOf(rest.fields, [TIMEOUT])}
     ) -> str:
 ${docstring(STATEMENT, "        ", { Args: [...argumentTexts(rest.fields), `timeout: ${TEXTS.timeout}`] })}
-        return await self._transport.statement(${callOf(rest, ["timeout=timeout"])})`;
+        return await self._transport.statement(${callOf(rest, ["timeout=timeout", 'accept="text/csv"'])})`;
+}
+
+/** The same record as a receipt. */
+function receiptOf(route: Route): string {
+  const name = nameOfMethod(route.operation.operationId).replace(/^get_/, "");
+  const summary = `The ${name} as a receipt, which \`receipts.verify_receipt\` reads.`;
+  const operation = { ...route.operation, summary, description: "" };
+  return `    async def ${name}_receipt(
+${argumentsOf(route.fields, [TIMEOUT])}
+    ) -> str:
+${describe({ ...route, operation }, ["timeout"])}
+        return await self._transport.text(${callOf(route, ["timeout=timeout", 'accept="application/jose"'])})`;
 }
 
 function commandOf({ operation, fields }: Route): string {

@@ -1,6 +1,6 @@
 /**
- * The keys that sign heads of the audit log: Ed25519 seeds by id in AUDIT_KEYS, newest first. All
- * public keys are served, so that anyone can verify a head that they were given.
+ * The keys that sign heads of the audit log and receipts: Ed25519 seeds by id in AUDIT_KEYS, newest
+ * first. All public keys are served, so that anyone can verify what they were given.
  */
 import type { Config } from "../platform/config.ts";
 
@@ -29,13 +29,23 @@ export async function signHead(
   return { ...head, ...(await signText(settings, textOf(settings, head))) };
 }
 
+function newestKey({ AUDIT_KEYS }: Config): [id: string, seed: string] {
+  const [newest] = Object.entries(AUDIT_KEYS);
+  if (newest === undefined) throw new Error("AUDIT_KEYS is empty");
+  return newest;
+}
+
+/** The key with which `signText` signs. */
+export function signingKeyId(settings: Config): string {
+  return newestKey(settings)[0];
+}
+
 /** Signs a text with the first key of the ring. */
 export async function signText(
   settings: Config,
   text: string,
 ): Promise<{ keyId: string; signature: string }> {
-  const [keyId, seed] = Object.entries(settings.AUDIT_KEYS)[0] ?? [];
-  if (keyId === undefined || seed === undefined) throw new Error("AUDIT_KEYS is empty");
+  const [keyId, seed] = newestKey(settings);
   const { sign } = await keysOf(seed);
   const signature = await crypto.subtle.sign(ED25519, sign, utf8.encode(text));
   return { keyId, signature: Buffer.from(signature).toString("base64url") };

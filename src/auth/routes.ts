@@ -61,7 +61,7 @@ function registerPublicKeys(app: Api): void {
     path: "/.well-known/jwks.json",
     operationId: "getSigningKeys",
     tag: "Service",
-    summary: "Get the public keys that verify the audit log's heads",
+    summary: "Get the public keys that verify receipts and the audit log's heads",
     description: "A JWK set (RFC 7517) of Ed25519 keys (RFC 8037), the newest first.",
     credential: "public",
     response: z.object({
@@ -76,7 +76,7 @@ const PublicKey = z
     kty: described(z.literal("OKP"), "Type of the key"),
     crv: described(z.literal("Ed25519"), "The curve"),
     x: described(z.string(), "The public key, base64url"),
-    kid: described(z.string(), "Id of the key, which a signed head names"),
+    kid: described(z.string(), "Id of the key, which a receipt or a signed head names"),
     use: described(z.literal("sig"), "The key verifies signatures"),
     alg: described(z.literal("EdDSA"), "The algorithm"),
   })
@@ -86,7 +86,7 @@ const PublicKey = z
       {
         kty: "OKP",
         crv: "Ed25519",
-        x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+        x: "4GjtsD8kI3QAJwMoA5waa1qXTfaoldDeJYpGxSYfUtk",
         kid: "a1",
         use: "sig",
         alg: "EdDSA",

@@ -100,19 +100,3 @@ export async function statementResponse(
     },
   });
 }
-
-/** Whether the caller prefers CSV to JSON, by quality value, then order (RFC 9110, 12.5.1). */
-export function wantsStatement(accept: string | null): boolean {
-  const ranges = (accept ?? "")
-    .toLowerCase()
-    .split(",")
-    .map((range) => range.split(";").map((part) => part.trim()));
-  const rank = (type: string) => {
-    const place = ranges.findIndex(([name]) => name === type);
-    const quality = ranges[place]?.find((part) => part.startsWith("q="));
-    return { place, quality: place < 0 ? 0 : quality === undefined ? 1 : Number(quality.slice(2)) };
-  };
-  const [csv, json] = [rank("text/csv"), rank("application/json")];
-  if (!(csv.quality > 0)) return false;
-  return csv.quality === json.quality ? csv.place < json.place : csv.quality > json.quality;
-}

@@ -1,4 +1,6 @@
 /** The routes of /custody. Each handler calls one verb (docs/contract.md, section 4). */
+import { orReceipt, RECEIPT_TEXT, RECEIPT_TYPE } from "../audit/receipt.ts";
+import { prefers } from "../http/accept.ts";
 import * as z from "zod";
 import { assetKey, USDC } from "../assets/asset.ts";
 import { paymentLimit } from "../chain/payment-limit.ts";
@@ -15,7 +17,7 @@ import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
 import { coldEntries } from "../archive/ask-history.ts";
 import { recordArchive } from "../archive/cold-records.ts";
-import { listEntries, statementResponse, wantsStatement } from "./list-entries.ts";
+import { listEntries, statementResponse } from "./list-entries.ts";
 import {
   findWithdrawal,
   listDeposits,
@@ -153,7 +155,7 @@ function registerBalanceRoutes(app: Api): void {
     handler: ({ db, env, settings, actor, query, request }) => {
       const venues = settings.VENUES.map(({ venue_id }) => venue_id);
       const cold = coldEntries(recordArchive(env), actor.userId);
-      return wantsStatement(request.headers.get("accept"))
+      return prefers(request.headers.get("accept"), "text/csv")
         ? statementResponse(db, actor, query, venues, cold)
         : listEntries(db, actor.userId, query, venues, cold);
     },
@@ -300,12 +302,15 @@ function registerWithdrawalReads(app: Api): void {
     summary: "Get a withdrawal by either of its ids",
     description:
       "Give exactly one of the two ids. `client_withdrawal_id` finds a withdrawal whose " +
-      "response was lost.",
+      `response was lost. ${RECEIPT_TEXT}`,
     query: schema.WithdrawalQuery,
     response: schema.Withdrawal,
+    otherMediaTypes: [RECEIPT_TYPE],
     problems: ["withdrawal_unknown"],
-    handler: async ({ db, actor, query }) =>
-      withdrawalView(await findWithdrawal(db, actor.userId, query)),
+    handler: async (call) => {
+      const withdrawal = await findWithdrawal(call.db, call.actor.userId, call.query);
+      return orReceipt(call, "withdrawal", withdrawalView(withdrawal));
+    },
   });
 }
 

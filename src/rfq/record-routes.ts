@@ -1,5 +1,6 @@
 /** Routes that read one request, quote or match by its id, and the tape of all trades. */
 import * as z from "zod";
+import { orReceipt, RECEIPT_TEXT, RECEIPT_TYPE } from "../audit/receipt.ts";
 import { recordArchive } from "../archive/cold-records.ts";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, uuidField } from "../http/fields.ts";
@@ -48,7 +49,7 @@ function registerRecords(api: Api): void {
     summary: "Get one of your matches by its id, or by that of its quote or request",
     description:
       "Give exactly one id. That of a quote or a request finds the match after a lost " +
-      "response of an accept.",
+      `response of an accept. ${RECEIPT_TEXT}`,
     query: z
       .strictObject({
         match_id: described(uuidField, "Id of the match").optional(),
@@ -60,8 +61,12 @@ function registerRecords(api: Api): void {
         message: "exactly one of match_id, quote_id and request_id must be given",
       }),
     response: Match,
+    otherMediaTypes: [RECEIPT_TYPE],
     problems: ["match_unknown"],
-    handler: ({ env, actor, query }) => getMatch(recordArchive(env), actor.userId, query),
+    handler: async (call) => {
+      const match = await getMatch(recordArchive(call.env), call.actor.userId, call.query);
+      return orReceipt(call, "match", match);
+    },
   });
 }
 

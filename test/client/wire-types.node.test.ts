@@ -94,10 +94,11 @@ const typeOfMethod = (method: string) =>
     .join("")}`;
 
 it("every method returns the type of its route", { timeout: 60_000 }, async () => {
-  // A statement is CSV, and its route's description is of the JSON form. Account events are stream
-  // messages, which the next test compares.
+  // Statements and receipts are texts, and the description is of the JSON form. Account events are
+  // stream messages, which the next test compares.
+  const other = /^custody\.statement$|Receipt$|^accountEvents$/;
   const calls = (await observeCalls(routes)).filter(
-    ({ method, stream }) => !stream && method !== "custody.statement" && method !== "accountEvents",
+    ({ method, stream }) => !stream && !other.test(method),
   );
   const lines = calls.flatMap(({ method, route: name }) => {
     const response = routes.find((route) => route.name === name)?.response;

@@ -25,6 +25,7 @@ import type {
   ServerTime,
   ServiceStatus,
   ServiceConfig,
+  SigningKeys,
   Venue,
 } from "./types.ts";
 import { Webhooks } from "./webhooks.ts";
@@ -183,6 +184,20 @@ export class Client extends Webhooks {
   }
 
   /**
+   * Returns the public keys that verify receipts, old ones too. Public. Keep them, and you verify
+   * receipts without the service.
+   *
+   * @example
+   * ```ts
+   * const { keys } = await client.signingKeys();
+   * ```
+   */
+  signingKeys(options: CallOptions = {}): Promise<SigningKeys> {
+    const path = "/.well-known/jwks.json";
+    return this.#transport.call({ method: "GET", path, public: true, options });
+  }
+
+  /**
    * Returns the chains, the venues with their fees (basis points) and the limits of the deployment.
    * Public.
    *
@@ -241,7 +256,7 @@ export class Client extends Webhooks {
       category,
       q,
       test: test && "true",
-      assets: assets?.join(","),
+      assets: assets === undefined ? undefined : String(assets),
       sort,
     });
     return new Pages(this.#transport, "/markets", query, options, { public: true });

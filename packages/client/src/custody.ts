@@ -460,6 +460,25 @@ export class Custody {
     const query = oneId(id);
     return this.#transport.call({ method: "GET", path: "/custody/get-withdrawal", query, options });
   }
+
+  /**
+   * Returns the withdrawal as a receipt: a JWS that `verifyReceipt` reads, and that you can show to
+   * others. Throws `Problem`: `withdrawal_unknown`.
+   *
+   * @example
+   * ```ts
+   * const receipt = await client.custody.withdrawalReceipt({
+   *   client_withdrawal_id: "0d6c1f5e-6a0b-4f0e-9f53-3b1d5c1c8a77",
+   * });
+   * ```
+   */
+  withdrawalReceipt(
+    id: { withdrawal_id: string } | { client_withdrawal_id: string },
+    options: CallOptions = {},
+  ): Promise<string> {
+    const [path, query, accept] = ["/custody/get-withdrawal", oneId(id), "application/jose"];
+    return this.#transport.call({ method: "GET", path, query, accept, options });
+  }
 }
 
 /** The service accepts exactly one of the two ids, and a whole record contains both. */

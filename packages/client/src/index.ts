@@ -29,6 +29,7 @@ export {
   type WriteOptions,
 } from "./rfq.ts";
 export { type ProtectionTerms, RfqProtection } from "./rfq-protection.ts";
+export { type Receipt, verifyReceipt } from "./receipt.ts";
 export { type Period, RfqRecords } from "./rfq-records.ts";
 export {
   type SignInput,

@@ -16,6 +16,8 @@ import type {
 /** A period of time. Both ends are inclusive. */
 export type Period = { from?: Date | string; to?: Date | string };
 
+type MatchId = { match_id: string } | { quote_id: string } | { request_id: string };
+
 /**
  * Requests, quotes and matches by id and in lists. `Rfq` adds the commands.
  *
@@ -180,18 +182,23 @@ export class RfqRecords {
    * const { role, price } = await client.rfq.getMatch({ quote_id });
    * ```
    */
-  getMatch(
-    id: { match_id: string } | { quote_id: string } | { request_id: string },
-    options: CallOptions = {},
-  ): Promise<Match> {
-    // The service accepts exactly one of the ids, and a whole record contains several.
-    const query =
-      "match_id" in id
-        ? { match_id: id.match_id }
-        : "quote_id" in id
-          ? { quote_id: id.quote_id }
-          : { request_id: id.request_id };
-    return this.#get("/rfq/get-match", query, options);
+  getMatch(id: MatchId, options: CallOptions = {}): Promise<Match> {
+    return this.#get("/rfq/get-match", oneMatchId(id), options);
+  }
+
+  /**
+   * Returns the match as a receipt: a JWS that `verifyReceipt` reads, and that you can show to
+   * others. Throws `Problem`: `match_unknown`.
+   *
+   * @example
+   * ```ts
+   * const receipt = await client.rfq.matchReceipt({ quote_id });
+   * ```
+   */
+  matchReceipt(id: MatchId, options: CallOptions = {}): Promise<string> {
+    const query = oneMatchId(id);
+    const accept = "application/jose";
+    return this.#transport.call({ method: "GET", path: "/rfq/get-match", query, accept, options });
   }
 
   /**
@@ -333,4 +340,10 @@ export class RfqRecords {
   #get<T>(path: string, query: Record<string, string>, options: CallOptions): Promise<T> {
     return this.#transport.call({ method: "GET", path, query, options });
   }
+}
+
+/** The service accepts exactly one of the ids, and a whole record contains several. */
+function oneMatchId(id: MatchId): MatchId {
+  if ("match_id" in id) return { match_id: id.match_id };
+  return "quote_id" in id ? { quote_id: id.quote_id } : { request_id: id.request_id };
 }

@@ -149,6 +149,11 @@ export type ServiceStatus = {
 /** The time of the service as RFC 3339 and in milliseconds since 1970. */
 export type ServerTime = { server_time: string; unix_ms: number };
 
+/** A JWK set (RFC 7517) of Ed25519 keys, the newest first. */
+export type SigningKeys = {
+  keys: { kty: "OKP"; crv: "Ed25519"; x: string; kid: string; use: "sig"; alg: "EdDSA" }[];
+};
+
 /** Chains, venues and limits of a deployment. */
 export type ServiceConfig = {
   /** Version of the service. */

@@ -42,13 +42,12 @@ export function readDescription(): Description {
   return JSON.parse(readFileSync("docs/openapi.json", "utf8")) as Description;
 }
 
-/** The descriptions and the page that shows them to people, and the keys of the seals. */
+/** The descriptions and the page that shows them to people. */
 const WITHOUT_METHOD = new Set([
   "GET /openapi.json",
   "GET /asyncapi.json",
   "GET /docs",
   "GET /llms.txt",
-  "GET /.well-known/jwks.json",
   "GET /.well-known/security.txt",
 ]);
 

@@ -6,8 +6,13 @@ import type { TestContext } from "vitest";
 import { install } from "./install.ts";
 
 export const PACKAGE = resolve("packages/client-python");
-const SHARED = resolve(".stack", "python-client-webhooks");
-const DEPENDENCIES = ["httpx2>=2.16,<3", "websockets>=15", "standardwebhooks>=1.1"];
+const SHARED = resolve(".stack", "python-client-receipts");
+const DEPENDENCIES = [
+  "httpx2>=2.16,<3",
+  "websockets>=15",
+  "standardwebhooks>=1.1",
+  "pyjwt[crypto]>=2.10",
+];
 
 /** Skips the test where Python 3.11, its module venv or the packages are missing. */
 export async function pythonWithClient(

@@ -119,8 +119,11 @@ class Transport:
             reason = f"the response ({response.status_code}) is not JSON"
             raise NoAnswer(call.name, reason) from error
 
+    async def text(self, call: Call) -> str:
+        return (await self.send(call)).text
+
     async def statement(self, call: Call) -> str:
-        text = (await self.send(replace(call, accept="text/csv"))).text
+        text = await self.text(call)
         last = text.rstrip().rpartition("\n")[2]
         if not (last.startswith("# end,") and last[6:].isdigit()):
             raise NoAnswer(call.name, "the statement is incomplete")

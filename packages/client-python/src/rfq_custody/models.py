@@ -411,7 +411,7 @@ class PublicKey:
     x: str
     """The public key, base64url"""
     kid: str
-    """Id of the key, which a signed head names"""
+    """Id of the key, which a receipt or a signed head names"""
     use: Literal["sig"]
     """The key verifies signatures"""
     alg: Literal["EdDSA"]
@@ -1152,7 +1152,7 @@ class UnfreezeAccountResult:
     """Whether the API keys of sessions were revoked"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicKeys:
+class SigningKeys:
     keys: list[PublicKey]
     """All keys of the ring, old ones too"""
 

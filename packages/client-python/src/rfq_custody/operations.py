@@ -59,6 +59,19 @@ class ServiceCalls:
         """
         return await self._transport.call(Call("GET", "/config", public=True, repeatable=True, timeout=timeout), m.Config)
 
+    async def signing_keys(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> m.SigningKeys:
+        """Get the public keys that verify receipts and the audit log's heads. A JWK set (RFC
+        7517) of Ed25519 keys (RFC 8037), the newest first.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
+        return await self._transport.call(Call("GET", "/.well-known/jwks.json", public=True, repeatable=True, timeout=timeout), m.SigningKeys)
+
     def markets(
         self,
         *,
@@ -834,7 +847,7 @@ class CustodyCalls:
             usdc: True: only USDC. False: only outcome tokens.
             timeout: Seconds for the call with its retries. Default: None, no limit.
         """
-        return await self._transport.statement(Call("GET", "/custody/get-ledger", query=fields({"account": account, "asset_id": asset_id, "venue": venue, "direction": direction, "from": from_, "to": to, "min_amount": amount_text(min_amount), "max_amount": amount_text(max_amount), "reasons": reasons, "ref_id": ref_id, "usdc": usdc}), repeatable=True, timeout=timeout))
+        return await self._transport.statement(Call("GET", "/custody/get-ledger", query=fields({"account": account, "asset_id": asset_id, "venue": venue, "direction": direction, "from": from_, "to": to, "min_amount": amount_text(min_amount), "max_amount": amount_text(max_amount), "reasons": reasons, "ref_id": ref_id, "usdc": usdc}), repeatable=True, timeout=timeout, accept="text/csv"))
 
     async def withdraw(
         self,
@@ -953,7 +966,8 @@ class CustodyCalls:
         timeout: float | None = None,
     ) -> m.Withdrawal:
         """Get a withdrawal by either of its ids. Give exactly one of the two ids.
-        `client_withdrawal_id` finds a withdrawal whose response was lost.
+        `client_withdrawal_id` finds a withdrawal whose response was lost. With `accept:
+        application/jose` the response is a receipt: the same record as a JWS.
 
         Args:
             withdrawal_id: The service's id. A UUID.
@@ -964,6 +978,25 @@ class CustodyCalls:
             Problem: `withdrawal_unknown`.
         """
         return await self._transport.call(Call("GET", "/custody/get-withdrawal", query=fields({"withdrawal_id": withdrawal_id, "client_withdrawal_id": client_withdrawal_id}), repeatable=True, timeout=timeout), m.Withdrawal)
+
+    async def withdrawal_receipt(
+        self,
+        *,
+        withdrawal_id: str | None = None,
+        client_withdrawal_id: str | None = None,
+        timeout: float | None = None,
+    ) -> str:
+        """The withdrawal as a receipt, which `receipts.verify_receipt` reads.
+
+        Args:
+            withdrawal_id: The service's id. A UUID.
+            client_withdrawal_id: Your id. Matches `^[A-Za-z0-9._:-]{1,64}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `withdrawal_unknown`.
+        """
+        return await self._transport.text(Call("GET", "/custody/get-withdrawal", query=fields({"withdrawal_id": withdrawal_id, "client_withdrawal_id": client_withdrawal_id}), repeatable=True, timeout=timeout, accept="application/jose"))
 
     async def create_withdrawal_address(
         self,
@@ -1623,7 +1656,8 @@ class RfqCalls:
     ) -> m.Match:
         """Get one of your matches by its id, or by that of its quote or request. Give exactly
         one id. That of a quote or a request finds the match after a lost response of an
-        accept.
+        accept. With `accept: application/jose` the response is a receipt: the same record
+        as a JWS.
 
         Args:
             match_id: Id of the match. A UUID.
@@ -1635,6 +1669,27 @@ class RfqCalls:
             Problem: `match_unknown`.
         """
         return await self._transport.call(Call("GET", "/rfq/get-match", query=fields({"match_id": match_id, "quote_id": quote_id, "request_id": request_id}), repeatable=True, timeout=timeout), m.Match)
+
+    async def match_receipt(
+        self,
+        *,
+        match_id: str | None = None,
+        quote_id: str | None = None,
+        request_id: str | None = None,
+        timeout: float | None = None,
+    ) -> str:
+        """The match as a receipt, which `receipts.verify_receipt` reads.
+
+        Args:
+            match_id: Id of the match. A UUID.
+            quote_id: Id of the accepted quote. A UUID.
+            request_id: Id of the matched request. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `match_unknown`.
+        """
+        return await self._transport.text(Call("GET", "/rfq/get-match", query=fields({"match_id": match_id, "quote_id": quote_id, "request_id": request_id}), repeatable=True, timeout=timeout, accept="application/jose"))
 
     def trades(
         self,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { wantsStatement } from "../../src/custody/list-entries.ts";
+import { prefers } from "../../src/http/accept.ts";
 
 it.each([
   [null, false],
@@ -14,5 +14,5 @@ it.each([
   ["text/csv;q=0", false],
   ["text/csv;q=wrong", false],
 ])("accept %s prefers CSV: %s", (accept, wanted) => {
-  expect(wantsStatement(accept)).toBe(wanted);
+  expect(prefers(accept, "text/csv")).toBe(wanted);
 });
