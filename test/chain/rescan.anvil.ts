@@ -89,7 +89,7 @@ describe("chain rescan", () => {
 });
 
 describe("the recheck of blocks that are a day old", () => {
-  itDeeper("credits a missed deposit with an alert", async () => {
+  it("credits a missed deposit with an alert", async () => {
     const { stage, user } = await openWithMissedDeposit();
     while (await recheckOldBlocks(stage.watcher));
     expect(await stage.deposits(user.userId)).toEqual([]);
