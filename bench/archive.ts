@@ -206,6 +206,7 @@ function contentOf(owner: string, after: number, { start, planted }: Place) {
       ended_by: idOf(at, 26 * n + 14),
       ended_group: after + 2 * n + 2,
       stuck_at: null,
+      complement: null,
     };
   });
   return { quotes, transfers: quotes.flatMap((quote) => transfersOf(quote)) };

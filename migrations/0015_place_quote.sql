@@ -69,6 +69,13 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         )
         AND (NEW.side IS NOT NULL AND r.side IN (NEW.side, 'TwoWay'))
         AND (
+          NEW.backing IS NULL
+          OR (
+            NEW.backing = iif(NEW.side = 'Bid', 'usdc', 'complement')
+            AND (SELECT k.complement FROM markets k WHERE k.asset = r.asset) IS NOT NULL
+          )
+        )
+        AND (
           NEW.replaces IS NULL
           OR EXISTS (
             SELECT 1
@@ -88,7 +95,15 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
             WHERE t.credential = (coalesce(NEW.api_key_id, NEW.maker_id)) AND t.cancel_at <= NEW.at
           )
         )
-        AND (
+      )
+  );
+  SELECT RAISE(IGNORE)
+  WHERE NOT EXISTS (
+    SELECT 1
+    FROM requests r
+    WHERE r.request_id = NEW.request_id
+      AND (
+        (
           NOT EXISTS (
             SELECT 1
             FROM protections p
@@ -276,15 +291,35 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
           )
         )
         AND (
+          NEW.backing IS NULL
+          OR CAST(NEW.amount AS INTEGER) - NEW.usdc_amount >= iif(
+            NEW.side = 'Bid', 1, max(1, NEW.maker_fee)
+          )
+        )
+        AND (
           EXISTS (
             SELECT 1
             FROM accounts
             WHERE owner = NEW.maker_id
-              AND asset = NEW.reserve_asset
+              AND asset = (
+                iif(
+                  NEW.backing = 'complement',
+                  (SELECT k.complement FROM markets k WHERE k.asset = r.asset),
+                  NEW.reserve_asset
+                )
+              )
               AND kind = 'available'
               AND (balance - promised) >= (
                 NEW.reserve - (
-                  ifnull((SELECT o.reserve FROM quotes o WHERE o.quote_id = NEW.replaces), 0)
+                  ifnull(
+                    (
+                      SELECT o.reserve
+                      FROM quotes o
+                      WHERE o.quote_id = NEW.replaces
+                        AND (o.complement IS NULL) = (NEW.backing IS NULL)
+                    ),
+                    0
+                  )
                 )
               )
           )
@@ -350,7 +385,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     label,
     key_hash,
     terms_hash,
-    maker_open
+    maker_open,
+    complement
   )
   VALUES (
     NEW.quote_id,
@@ -393,6 +429,15 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
           FROM quotes
           WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
         )
+      )
+    ),
+    iif(
+      NEW.backing IS NULL,
+      NULL,
+      (
+        SELECT k.complement
+        FROM markets k
+        WHERE k.asset = (SELECT asset FROM requests WHERE request_id = NEW.request_id)
       )
     )
   );

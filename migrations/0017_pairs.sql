@@ -62,6 +62,71 @@ CREATE TRIGGER redemptions_delete BEFORE DELETE ON redemptions BEGIN
     WHERE EXISTS (SELECT 1 FROM transfers WHERE ref = OLD.redemption_id);
 END;
 
+-- The other token, if the pair takes part in the trade. Of a Bid: the maker gives USDC and gets the
+-- complement. Of an Ask: the maker gives the complement and gets USDC. NULL: the maker gives and
+-- gets what the requester gets and gives.
+-- Example: complement ’venue_four:0x2’
+ALTER TABLE quotes ADD COLUMN complement TEXT;
+
+-- As in quotes.
+-- Example: complement NULL
+ALTER TABLE matches ADD COLUMN complement TEXT;
+
+-- What backs a quote, if it is not what its side always reserves: ’usdc’ of a Bid, ’complement’ of
+-- an Ask.
+-- Example: backing ’usdc’
+ALTER TABLE quote_commands ADD COLUMN backing TEXT;
+
+-- A maker promises what they would give.
+DROP TRIGGER quotes_promise;
+DROP TRIGGER quotes_unpromise;
+ALTER TABLE quotes DROP COLUMN reserve_asset;
+ALTER TABLE quotes ADD COLUMN reserve_asset TEXT NOT NULL GENERATED ALWAYS AS (
+  iif(side = 'Bid', iif(complement IS NULL, asset, 'usdc'), coalesce(complement, 'usdc'))) VIRTUAL;
+
+-- As before, with the pair of a quote.
+DROP VIEW quote_sides;
+CREATE VIEW quote_sides AS
+SELECT q.quote_id, q.request_id, r.requester_id, q.maker_id,
+  q.asset, substr(q.asset, 1, instr(q.asset, ':') - 1) AS venue, q.side, q.amount, q.price,
+  q.usdc_amount, q.taker_fee, q.maker_fee, q.credential, q.status, q.expires_at, q.complement,
+  CAST('pair:' || min(q.asset, q.complement) AS BLOB) AS pair,
+  r.status AS request_status, r.expires_at AS request_expires_at,
+  iif(q.side = 'Bid', r.requester_id, q.maker_id) AS buyer_id,
+  iif(q.side = 'Bid', q.maker_id, r.requester_id) AS seller_id,
+  iif(q.side = 'Bid', 'usdc', q.asset) AS given_asset,
+  -- An amount above 2^62 is clamped here, no balance reaches it, so the comparison stays right.
+  iif(q.side = 'Bid', q.usdc_amount + q.taker_fee, CAST(q.amount AS INTEGER)) AS given_amount,
+  -- The same, exact, for texts.
+  iif(q.side = 'Bid', CAST(q.usdc_amount + q.taker_fee AS TEXT), q.amount) AS given_amount_text
+FROM quotes q JOIN requests r ON r.request_id = q.request_id;
+
+-- A side of a match: what it gives and gets without its fee, and from whom. The maker’s leg carries
+-- the quote’s id, as the maker’s reserve does. So the journal’s unique key rejects trading one
+-- quote twice. `pair` is the house account of a pair that takes part, NULL: none does.
+--
+--   match_id  owner_id   other_id   ref       given_asset    given    got_asset      got      fee
+--   019a…94b0 requester  maker      match_id  usdc           317919   venue_one:0x1  1000000  0
+--   019a…94b0 maker      requester  quote_id  venue_one:0x1  1000000  usdc           317919   0
+DROP VIEW match_sides;
+CREATE VIEW match_sides AS
+SELECT match_id, ref, owner_id, other_id, pair, fee, fee_line,
+  iif(pays, 'usdc', token) AS given_asset, iif(pays, usdc, amount) AS given,
+  iif(pays, token, 'usdc') AS got_asset, iif(pays, amount, usdc) AS got
+FROM (
+  SELECT m.match_id, m.match_id AS ref, m.requester_id AS owner_id, m.maker_id AS other_id,
+    CAST('pair:' || min(m.asset, m.complement) AS BLOB) AS pair, m.taker_fee AS fee,
+    m.side = 'Ask' AS fee_line, m.side = 'Bid' AS pays, m.asset AS token, m.amount,
+    m.usdc_amount AS usdc
+  FROM matches m
+  UNION ALL
+  SELECT m.match_id, m.quote_id, m.maker_id, m.requester_id,
+    CAST('pair:' || min(m.asset, m.complement) AS BLOB), m.maker_fee,
+    m.side = 'Bid', (m.side = 'Ask') = (m.complement IS NULL), coalesce(m.complement, m.asset),
+    m.amount, iif(m.complement IS NULL, m.usdc_amount, m.amount - m.usdc_amount)
+  FROM matches m
+);
+
 -- As before, with the type of the event of a redeemed token.
 DROP VIEW stream_events;
 CREATE VIEW stream_events AS

@@ -49,8 +49,34 @@ CREATE TRIGGER market_results_update BEFORE UPDATE ON market_results BEGIN
       OR NEW.told_up_to < OLD.told_up_to OR OLD.told_at IS NOT NULL;
 END;
 
+-- What a quote reserves is promised while it is open, as before.
+CREATE TRIGGER quotes_promise AFTER INSERT ON quotes WHEN NEW.status = 'open' BEGIN
+  UPDATE accounts SET promised = promised + NEW.reserve
+    WHERE owner = NEW.maker_id AND asset = NEW.reserve_asset AND kind = 'available'
+      AND promised + NEW.reserve <= balance;
+  SELECT RAISE(ABORT, 'balance not moved: the maker cannot promise it') WHERE changes() <> 1;
+END;
+
+CREATE TRIGGER quotes_unpromise AFTER UPDATE OF status ON quotes
+WHEN OLD.status = 'open' AND NEW.status <> 'open' BEGIN
+  UPDATE accounts SET promised = iif(OLD.stuck_at IS NULL, promised - OLD.reserve,
+      (SELECT coalesce(sum(q.reserve), 0) FROM quotes q INDEXED BY quotes_open_maker
+        WHERE q.maker_id = OLD.maker_id AND q.status = 'open'
+          AND q.reserve_asset = OLD.reserve_asset))
+    WHERE owner = OLD.maker_id AND asset = OLD.reserve_asset AND kind = 'available'
+      AND (OLD.stuck_at IS NOT NULL OR promised >= OLD.reserve);
+  SELECT RAISE(ABORT, 'balance not moved: nothing is promised for the quote')
+    WHERE changes() <> 1;
+END;
+
+-- The pair is a term of the quote. No statement of the service changes it.
+CREATE TRIGGER quotes_complement BEFORE UPDATE OF complement ON quotes BEGIN
+  SELECT RAISE(ABORT, 'append-only: the terms of a quote');
+END;
+
 -- As before. And a pair pays no more USDC than it holds, whoever receives it, and what it issues or
--- takes back is bought and sold by the user alone.
+-- takes back is bought and sold by the user alone. A maker’s token of a pair’s trade is paid with
+-- the rest of the pair’s USDC.
 DROP TRIGGER transfers_post;
 CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
   -- Before the insert an id that the database will give reads as -1, and so would an explicit -1.
@@ -59,8 +85,9 @@ CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
       traded = traded
         + iif(NEW.reason = 6 AND asset <> 'usdc' AND kind <> 'external', NEW.amount, 0),
       traded_usdc = traded_usdc + iif(NEW.reason = 6 AND asset <> 'usdc' AND kind <> 'external',
-        coalesce((SELECT m.usdc_amount - m.seller_fee FROM match_sides m
-            WHERE m.match_id = NEW.ref OR m.quote_id = NEW.ref),
+        coalesce((SELECT iif(owner = m.requester_id, m.usdc_amount - m.taker_fee,
+              iif(m.complement IS NULL, m.usdc_amount, m.amount - m.usdc_amount) - m.maker_fee)
+            FROM matches m WHERE m.match_id = NEW.ref OR m.quote_id = NEW.ref),
           (SELECT r.usdc_amount FROM redemptions r WHERE r.redemption_id = NEW.ref)), 0)
     WHERE account_id = NEW.from_account
       AND NEW.from_balance >= iif(kind <> 'external', promised,
@@ -71,8 +98,9 @@ CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
       traded = traded
         + iif(NEW.reason = 6 AND asset <> 'usdc' AND kind <> 'external', NEW.amount, 0),
       traded_usdc = traded_usdc + iif(NEW.reason = 6 AND asset <> 'usdc' AND kind <> 'external',
-        coalesce((SELECT m.usdc_amount + m.buyer_fee FROM match_sides m
-            WHERE m.match_id = NEW.ref OR m.quote_id = NEW.ref),
+        coalesce((SELECT iif(owner = m.requester_id, m.usdc_amount + m.taker_fee,
+              iif(m.complement IS NULL, m.usdc_amount, m.amount - m.usdc_amount) + m.maker_fee)
+            FROM matches m WHERE m.match_id = NEW.ref OR m.quote_id = NEW.ref),
           (SELECT r.usdc_amount FROM redemptions r WHERE r.redemption_id = NEW.ref)), 0)
     WHERE account_id = NEW.to_account AND NEW.to_balance <= 4611686018427387904;
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;

@@ -96,8 +96,9 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
     { blocked_until: "2026-11-20T10:05:00.000Z" },
   ],
   insufficient_funds: [
-    "This needs 650000 units of usdc; 200000 are available.",
-    { available: "0x30d40", required: "0x9eb10" },
+    "This needs 1000000 units of venue_four:0xab; 0 are available. " +
+      "With backing usdc it would reserve 350000 units of USDC.",
+    { available: "0x0", required: "0xf4240", usdc_reserve: "0x55730" },
   ],
   balance_limit: ["A balance would exceed 2^62 native units."],
   client_withdrawal_id_reused: [

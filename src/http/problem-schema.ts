@@ -62,6 +62,10 @@ export const ProblemSchema = z
       hexAmount,
       "With `insufficient_funds` and `chain_liquidity`: the available amount",
     ),
+    usdc_reserve: extension(
+      hexAmount,
+      "With `insufficient_funds` of a quote on a paired market: what `backing: usdc` would reserve",
+    ),
     required: extension(
       hexAmount,
       "With `insufficient_funds`, `key_limit` and `account_limit`: the required amount",

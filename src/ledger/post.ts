@@ -29,8 +29,9 @@ export function externalOwner(chain: string): Expr {
 export type Posting = {
   readonly reason: Reason;
   readonly step: Step;
-  readonly from: AccountKind;
-  readonly to: AccountKind;
+  /** `each`: as the source's column `from_kind` or `to_kind` says. */
+  readonly from: AccountKind | "each";
+  readonly to: AccountKind | "each";
   /**
    * A SELECT of `from_owner`, `to_owner` (BLOB), `asset` (TEXT), `amount` (INTEGER), `ref` (BLOB)
    * and `line` (INTEGER). Rows with amount 0 are skipped, so that a zero fee writes no transfer.
@@ -66,7 +67,10 @@ export function transfer({ at }: Pick<Group, "at">, ...postings: readonly Postin
   const rows = postings.map(
     ({ reason, step, from, to, source }, index) =>
       sql`SELECT ${literal(index)} AS posting, ${reasonCode(reason)} AS reason,
-        ${stepCode(step)} AS step, ${kindName(from)} AS from_kind, ${kindName(to)} AS to_kind, o.*
+        ${stepCode(step)} AS step,
+        ${from === "each" ? atom("o.from_kind") : kindName(from)} AS from_kind,
+        ${to === "each" ? atom("o.to_kind") : kindName(to)} AS to_kind,
+        o.from_owner, o.to_owner, o.asset, o.amount, o.ref, o.line
       FROM (${source}) o`,
   );
   // Explicit LEFT JOINs: a missing account must fail on NOT NULL, not drop the row.
@@ -89,12 +93,16 @@ function openAccounts(accounts: readonly Sql[]): Sql {
 
 /** A user's two sub-accounts are created together, so that available funds can be reserved. */
 function toAccounts({ source, to }: Posting): Sql {
+  const users = sql`SELECT 'available' AS kind UNION ALL SELECT 'pending'`;
   const kinds =
     to === "available" || to === "pending"
-      ? sql`SELECT 'available' AS kind UNION ALL SELECT 'pending'`
-      : sql`SELECT ${kindName(to)} AS kind`;
+      ? users
+      : to === "each"
+        ? sql`${users} UNION ALL SELECT 'external'`
+        : sql`SELECT ${kindName(to)} AS kind`;
   return sql`SELECT o.to_owner AS owner, o.asset, k.kind
-    FROM (${source}) o, (${kinds}) k WHERE o.amount <> 0`;
+    FROM (${source}) o, (${kinds}) k WHERE o.amount <> 0
+    ${to === "each" ? sql`AND (k.kind = 'external') = (o.to_kind = 'external')` : sql``}`;
 }
 
 function externalAccounts({ source }: Posting): Sql {

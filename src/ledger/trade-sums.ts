@@ -4,7 +4,7 @@
  */
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
-import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type AccountKind, reasonCode, stepCode } from "./codes.ts";
 
 /** Transfers with `after < id <= upTo`. */
@@ -36,18 +36,22 @@ export function addClosing(table: "checked_balances" | "sealed_balances"): Sql {
 
 /**
  * `account_id`, `traded` and `traded_usdc` of the matches and redemptions of a range of transfers.
- * The leg of a match's token carries the seller's reference, that of a redemption's has its own
+ * The leg of a match's token is that of a user's account, the leg of a redemption's has its own
  * step. A match that was edited by SQL stops no scan.
  */
 export function tradeSums(range: Range): Sql {
-  const legs = (account: string, usdc: string) => sql`SELECT t.${raw(account)} AS account_id,
-      m.amount, ${raw(usdc)} AS usdc
-    FROM transfers t JOIN match_sides m ON m.match_id = t.ref OR m.quote_id = t.ref
+  const fee = expr`iif(a.owner = m.requester_id, m.taker_fee, m.maker_fee)`;
+  const usdc = expr`iif(a.owner = m.requester_id OR m.complement IS NULL, m.usdc_amount,
+    m.amount - m.usdc_amount)`;
+  const legs = (account: "from_account" | "to_account", usdcWithFee: Expr) =>
+    sql`SELECT a.account_id, m.amount, ${usdcWithFee} AS usdc
+    FROM transfers t CROSS JOIN accounts a ON a.account_id = t.${raw(account)}
+      CROSS JOIN matches m ON m.match_id = t.ref OR m.quote_id = t.ref
     WHERE t.transfer_id > ${range.after} AND t.transfer_id <= ${range.upTo}
-      AND t.reason = ${reasonCode("trade")} AND t.ref = m.seller_ref`;
+      AND t.reason = ${reasonCode("trade")} AND a.asset <> ${USDC} AND a.kind <> 'external'`;
   return sql`SELECT account_id, ${boundedSum("amount")} AS traded, ${boundedSum("usdc")} AS traded_usdc
-    FROM (${legs("to_account", "m.usdc_amount + m.buyer_fee")}
-      UNION ALL ${legs("from_account", "m.usdc_amount - m.seller_fee")}
+    FROM (${legs("to_account", expr`${usdc} + ${fee}`)}
+      UNION ALL ${legs("from_account", expr`${usdc} - ${fee}`)}
       UNION ALL SELECT iif(r.kind = 'split', t.to_account, t.from_account), r.amount, r.usdc_amount
       FROM transfers t JOIN redemptions r ON r.redemption_id = t.ref
       WHERE t.transfer_id > ${range.after} AND t.transfer_id <= ${range.upTo}

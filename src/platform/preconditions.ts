@@ -44,7 +44,7 @@ export function guardOf(preconditions: readonly { readonly expr: Expr }[]): Expr
 
 /** Why a guard did not apply. Questions of equal `text` are answered by one statement. */
 export type Question<Outcome> = {
-  /** JSON arrays: `record`, the facts of the record or NULL, and `apart`, all other facts. */
+  /** JSON arrays: `record`, what holds and the facts of the record, or NULL, and all other facts. */
   readonly text: string;
   readonly params: readonly SqlParam[];
   readonly answer: (row: Answer) => Outcome | undefined;
@@ -69,8 +69,8 @@ export function questionOf<Facts, Own extends keyof Facts & string, Outcome>(
 ): Question<Outcome> {
   const { preconditions, facts, apart, from = sql``, missing } = check;
   const record = jsonArray([
-    ...preconditions.map((precondition) => precondition.expr),
-    ...Object.values<Expr>(facts),
+    jsonArray(preconditions.map((precondition) => precondition.expr)),
+    jsonArray(Object.values<Expr>(facts)),
   ]);
   const { text, params } = sql`(SELECT ${record} ${from}) AS record,
     ${jsonArray(Object.values<Expr>(apart))} AS apart`;
@@ -80,9 +80,9 @@ export function questionOf<Facts, Own extends keyof Facts & string, Outcome>(
     answer: (row) => {
       const known = named<Omit<Facts, Own>>(Object.keys(apart), JSON.parse(row.apart) as unknown[]);
       if (row.record === null) return missing?.(known);
-      const values = JSON.parse(row.record) as unknown[];
-      const failed = preconditions.find((_, index) => values[index] !== 1);
-      const own = named<Pick<Facts, Own>>(Object.keys(facts), values.slice(preconditions.length));
+      const [held, values] = JSON.parse(row.record) as [unknown[], unknown[]];
+      const failed = preconditions.find((_, index) => held[index] !== 1);
+      const own = named<Pick<Facts, Own>>(Object.keys(facts), values);
       // Safe cast: together they are all members of `Facts`.
       return failed?.reject({ ...own, ...known } as Facts);
     },

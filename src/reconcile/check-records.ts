@@ -6,6 +6,7 @@
 import type { MacKeys } from "../audit/event-mac.ts";
 import {
   all,
+  atom,
   type Expr,
   expr,
   join,
@@ -19,7 +20,7 @@ import {
 import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type Difference, differencesIn } from "./difference.ts";
 import { ARCHIVED_RECORD } from "../ledger/released.ts";
-import { FEES_OWNER, LOSSES_OWNER } from "../ledger/post.ts";
+import { FEES_OWNER, LOSSES_OWNER, pairOwner } from "../ledger/post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type Chunk, mapAlone, type Rows } from "./check-alone.ts";
@@ -121,9 +122,12 @@ function wrongPostings(refs: Sql): Sql {
     HAVING sum(n) <> 0 LIMIT ${MAX_PER_CHUNK}`;
 }
 
+const PAIR_OF_MATCH = pairOwner(atom("asset"), atom("complement"));
+
 /**
  * The reserve and the trade of each side, and both fees. Who pays USDC pays the fee from the
- * reserve, the other from the proceeds. Transfers of the maker's side name the quote.
+ * reserve, the other from the proceeds. Transfers of the maker's side name the quote. If a pair
+ * takes part, each side gives to it and gets from it.
  */
 const OF_MATCHES = sql`WITH m AS MATERIALIZED (
       SELECT m.* FROM refs CROSS JOIN matches m ON m.match_id = refs.id
@@ -131,16 +135,22 @@ const OF_MATCHES = sql`WITH m AS MATERIALIZED (
     sides AS (
       SELECT match_id AS ref, ${reasonCode("reserve_trade")} AS reserve, requester_id AS giver,
         maker_id AS taker, side = 'Bid' AS pays, taker_fee AS fee, match_id, asset, amount,
-        usdc_amount FROM m
+        usdc_amount, complement IS NOT NULL AS paired, ${PAIR_OF_MATCH} AS pair FROM m
       UNION ALL
-      SELECT quote_id, ${reasonCode("reserve_rfq")}, maker_id, requester_id, side = 'Ask',
-        maker_fee, match_id, asset, amount, usdc_amount FROM m)
+      SELECT quote_id, ${reasonCode("reserve_rfq")}, maker_id, requester_id,
+        side = iif(complement IS NULL, 'Ask', 'Bid'), maker_fee, match_id,
+        ifnull(complement, asset), amount, iif(complement IS NULL, usdc_amount,
+          amount - usdc_amount), complement IS NOT NULL, ${PAIR_OF_MATCH} FROM m)
   SELECT ref, reserve AS reason, giver AS from_owner, 'available' AS from_kind,
     giver AS to_owner, 'pending' AS to_kind, iif(pays, 'usdc', asset) AS asset,
     iif(pays, usdc_amount + fee, amount) AS amount FROM sides
   UNION ALL
-  SELECT ref, ${reasonCode("trade")}, giver, 'pending', taker, 'available',
-    iif(pays, 'usdc', asset), iif(pays, usdc_amount, amount) FROM sides
+  SELECT ref, ${reasonCode("trade")}, giver, 'pending', iif(paired, pair, taker),
+    iif(paired, 'external', 'available'), iif(pays, 'usdc', asset), iif(pays, usdc_amount, amount)
+  FROM sides
+  UNION ALL
+  SELECT ref, ${reasonCode("trade")}, pair, 'external', giver, 'available',
+    iif(pays, asset, 'usdc'), iif(pays, amount, usdc_amount) FROM sides WHERE paired
   UNION ALL
   SELECT match_id, ${reasonCode("fee")}, giver, iif(pays, 'pending', 'available'),
     ${FEES_OWNER}, 'fees', 'usdc', fee FROM sides`;

@@ -19,7 +19,9 @@ const TERMS = {
   as_quoted: typed<number>(`q.quote_id IS NULL OR (q.status = 'accepted' AND q.price = m.price
     AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
     AND q.maker_fee = m.maker_fee AND CAST(q.amount AS INTEGER) = m.amount
-    AND q.maker_id = m.maker_id AND q.side = m.side)`),
+    AND q.maker_id = m.maker_id AND q.side = m.side AND q.complement IS m.complement)`),
+  paired: typed<number>(`m.complement IS NULL OR m.complement IS (SELECT k.complement
+    FROM markets k WHERE k.asset = m.asset)`),
   /** Of a request whose size is in USDC. */
   requested_usdc: typed<string | null>("CAST(r.usdc_amount AS TEXT)"),
 };
@@ -43,12 +45,14 @@ export async function checkTerms(db: D1Database, chunk: Chunk): Promise<Differen
     const size = row.requested_usdc;
     const amountFits =
       size === null || BigInt(row.amount) === (BigInt(size) * 1_000_000n) / BigInt(row.price);
-    if (cost === expected && feesFit && amountFits && row.as_quoted === 1) return [];
+    const isKnown = row.as_quoted === 1 && row.paired === 1;
+    if (cost === expected && feesFit && amountFits && isKnown) return [];
     const account = accountName({ owner: row.requester, kind: "match", asset: row.asset });
     const detail =
       `match ${row.match_id}: cost ${cost}, expected ${expected}; ` +
       (amountFits ? "" : `amount ${row.amount} for ${size} USDC; `) +
-      `fees ${row.taker_fee} and ${row.maker_fee}${row.as_quoted === 1 ? "" : "; not as quoted"}`;
+      `fees ${row.taker_fee} and ${row.maker_fee}${row.as_quoted === 1 ? "" : "; not as quoted"}` +
+      (row.paired === 1 ? "" : "; not its market's pair");
     const amount = (cost - expected).toString();
     return [{ check: "terms_mismatch", account, amount, detail }];
   });

@@ -68,12 +68,21 @@ export function canPay(requester: Expr): Expr {
     AND a.kind = 'available' AND ${usable()} >= s.given_amount)`;
 }
 
+const OF_PAIR = { ...TRADED, asset: atom("s.complement") };
+/** Over `quote_sides s`, of a quote whose pair takes part: what is above holds the rest. */
+const pairHolds = expr`${canReceive(atom("s.maker_id"), OF_PAIR.asset, TRADED.amount)}
+    AND ${canReceive(atom("s.maker_id"), USDC_KEY, TRADED.amount)}
+    AND ${canReceive(atom("s.pair"), USDC_KEY, TRADED.amount)}
+    AND ${canTrade(atom("s.maker_id"), "available", OF_PAIR)}
+    AND ${canTrade(atom("s.maker_id"), "pending", OF_PAIR)}`;
+
 /** Over `quote_sides s`. */
 export const balancesHold = expr`${canReceive(atom("s.seller_id"), USDC_KEY, atom("s.usdc_amount"))}
     AND ${canReceive(atom("s.buyer_id"), atom("s.asset"), expr`CAST(s.amount AS INTEGER)`)}
     AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}
     AND ${canTrade(atom("s.buyer_id"), "available", TRADED)}
-    AND ${canTrade(atom("s.seller_id"), "pending", TRADED)}`;
+    AND ${canTrade(atom("s.seller_id"), "pending", TRADED)}
+    AND (s.complement IS NULL OR (${pairHolds}))`;
 
 type Facts = InstantFact &
   LimitFacts & {

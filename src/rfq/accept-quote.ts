@@ -4,7 +4,7 @@ import { FEES_OWNER, postTogether } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { guardOf } from "../platform/preconditions.ts";
-import { atom, type Expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { acceptPreconditions, wantedQuote, whyNotAccepted } from "./accept-preconditions.ts";
 import { type Accept, recordNamedBy } from "./command.ts";
 import { hexId, type BookOperation } from "./book-operation.ts";
@@ -72,10 +72,10 @@ export function acceptStatements(group: Group, taking: Taking): Sql[] {
         WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = quotes.quote_id AND ${guard})`,
     sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side,
       amount, price, usdc_amount, taker_fee, maker_fee, at, matched_group, requester_label,
-      maker_label)
+      maker_label, complement)
       SELECT ${uuid(matchId)}, q.request_id, q.quote_id, r.requester_id, q.maker_id, q.asset,
         q.side, CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee,
-        ${group.at}, ${group.seq}, r.label, q.label
+        ${group.at}, ${group.seq}, r.label, q.label, q.complement
       FROM quotes q JOIN requests r ON r.request_id = q.request_id
       WHERE ${endedBy(group, matchId, "q")} AND q.status = 'accepted'`,
     sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)},
@@ -98,37 +98,41 @@ export function acceptStatements(group: Group, taking: Taking): Sql[] {
 /** What each side gave: by user for the account's policy, by key if it has a limit for a day. */
 function givenBySides(group: Group, matchId: string, key: Expr | null): Sql {
   const accepted = sql`${endedBy(group, matchId, "q")} AND q.status = 'accepted'`;
-  const ofMatch = sql`m.match_id = ${uuid(matchId)}`;
+  const ofRequester = sql`m.ref = ${uuid(matchId)}`;
   const limited = raw("k.limits ->> 'max_usdc_per_day' IS NOT NULL");
   const sides = [
     sql`SELECT q.maker_id AS subject, q.reserve AS usdc FROM quotes q WHERE ${accepted}`,
     sql`SELECT k.api_key_id, q.reserve FROM quotes q
       JOIN api_keys k ON k.api_key_id = q.credential WHERE ${accepted} AND ${limited}`,
-    sql`SELECT m.requester_id, m.given_amount FROM match_sides m WHERE ${ofMatch}`,
+    sql`SELECT m.owner_id, ${GIVEN_WITH_FEE} FROM match_sides m WHERE ${ofRequester}`,
     ...(key === null
       ? []
       : [
-          sql`SELECT k.api_key_id, m.given_amount FROM match_sides m
+          sql`SELECT k.api_key_id, ${GIVEN_WITH_FEE} FROM match_sides m
             JOIN api_keys k ON k.api_key_id = ${key}
-            WHERE ${ofMatch} AND ${limited}`,
+            WHERE ${ofRequester} AND ${limited}`,
         ]),
   ];
   return join(sides, " UNION ALL ");
 }
 
 const RESERVE = { step: "reserve", from: "available", to: "pending", toExists: true } as const;
-const FEE = { reason: "fee", step: "match", to: "fees" } as const;
+/** Over `match_sides m`. Who gives USDC pays the fee from what is reserved. */
+const GIVEN_WITH_FEE = expr`m.given + iif(m.given_asset = ${USDC}, m.fee, 0)`;
 
-/** Both sides' entries. The quote is no longer open, so what it promised can be reserved. */
+/**
+ * Both sides' entries. The quote is no longer open, so what it promised can be reserved. Each gives
+ * what the other gets, or, if a pair takes part, both give to the pair and get from it.
+ */
 function settle(group: Group, matchId: string): Sql[] {
   const ofMatch = sql`FROM match_sides m WHERE m.match_id = ${uuid(matchId)}`;
   return postTogether(group, [
     {
       ...RESERVE,
       reason: "reserve_trade",
-      source: sql`SELECT m.requester_id AS from_owner, m.requester_id AS to_owner,
-        m.given_asset AS asset,
-        m.given_amount AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
+      source: sql`SELECT m.owner_id AS from_owner, m.owner_id AS to_owner, m.given_asset AS asset,
+        ${GIVEN_WITH_FEE} AS amount, m.ref, 0 AS line
+        FROM match_sides m WHERE m.ref = ${uuid(matchId)}`,
     },
     {
       ...RESERVE,
@@ -137,29 +141,32 @@ function settle(group: Group, matchId: string): Sql[] {
         q.reserve AS amount, q.quote_id AS ref, 0 AS line
         FROM quotes q WHERE ${endedBy(group, matchId, "q")} AND q.status = 'accepted'`,
     },
-    // The maker's leg carries the quote's id, as its reserve does (match_sides). The ledger shows
-    // it under the match's id.
+    // The ledger shows the maker's leg under the match's id.
     {
       reason: "trade",
       step: "end",
       from: "pending",
+      to: "each",
+      source: sql`SELECT m.owner_id AS from_owner, ifnull(m.pair, m.other_id) AS to_owner,
+        iif(m.pair IS NULL, 'available', 'external') AS to_kind, m.given_asset AS asset,
+        m.given AS amount, m.ref, 0 AS line ${ofMatch}`,
+    },
+    {
+      reason: "trade",
+      step: "credit",
+      from: "external",
       to: "available",
-      source: sql`SELECT m.buyer_id AS from_owner, m.seller_id AS to_owner, ${USDC} AS asset,
-          m.usdc_amount AS amount, m.buyer_ref AS ref, 0 AS line ${ofMatch}
-        UNION ALL
-        SELECT m.seller_id, m.buyer_id, m.asset, m.amount, m.seller_ref, 0 ${ofMatch}`,
+      source: sql`SELECT m.pair AS from_owner, m.owner_id AS to_owner, m.got_asset AS asset,
+        m.got AS amount, m.ref, 0 AS line ${ofMatch} AND m.pair IS NOT NULL`,
     },
     {
-      ...FEE,
-      from: "pending",
-      source: sql`SELECT m.buyer_id AS from_owner, ${FEES_OWNER} AS to_owner, ${USDC} AS asset,
-        m.buyer_fee AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
-    },
-    {
-      ...FEE,
-      from: "available",
-      source: sql`SELECT m.seller_id AS from_owner, ${FEES_OWNER} AS to_owner, ${USDC} AS asset,
-        m.seller_fee AS amount, m.match_id AS ref, 1 AS line ${ofMatch}`,
+      reason: "fee",
+      step: "match",
+      from: "each",
+      to: "fees",
+      source: sql`SELECT m.owner_id AS from_owner, ${FEES_OWNER} AS to_owner,
+        iif(m.given_asset = ${USDC}, 'pending', 'available') AS from_kind, ${USDC} AS asset,
+        m.fee AS amount, m.match_id AS ref, m.fee_line AS line ${ofMatch}`,
     },
   ]);
 }

@@ -94,7 +94,7 @@ function madeRows(group: Group, made: Made, kind: MadeKind): Sql {
     }
     case "quote":
       return sql`SELECT 'quote' AS kind, json_group_array(
-          json_array(hex(q.quote_id), q.opened_at, q.expires_at)) AS row
+          json_array(hex(q.quote_id), q.opened_at, q.expires_at, q.complement)) AS row
         FROM quotes q WHERE ${placedBy(group, made)}`;
     case "match":
       return sql`SELECT 'match' AS kind, ${jsonObject(matchColumns(atom("m.requester_id")))} AS row
@@ -106,7 +106,7 @@ function madeRows(group: Group, made: Made, kind: MadeKind): Sql {
 }
 
 type ReportRow = { readonly kind: MadeKind | "group" | "event"; readonly row: string };
-type Placed = readonly [quoteId: string, openedAt: number, expiresAt: number];
+type Placed = readonly [string, number, number, string | null];
 type GroupRow = {
   readonly due: number | null;
   readonly at: number;
@@ -128,7 +128,10 @@ function readReport(rows: readonly ReportRow[]): GroupDone {
       quotes: new Map(
         of<readonly Placed[]>("quote")
           .flat()
-          .map(([id, openedAt, expiresAt]) => [id, { opened_at: openedAt, expires_at: expiresAt }]),
+          .map(([id, opened_at, expires_at, complement]) => [
+            id,
+            { opened_at, expires_at, complement },
+          ]),
       ),
       matches: new Map(of<MatchRow>("match").map((row) => [row.match_id, row])),
       endedBy: new Set(group.ended),

@@ -4,7 +4,7 @@ import type { CommandRow } from "../platform/command-rows.ts";
 import type { Question } from "../platform/preconditions.ts";
 import { type Sql, sql, uuids } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
-import type { MatchRow, RequestRow } from "./rfq-records.ts";
+import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 
 /** What a group did, by the rows that it stamped, so also after a lost response. Ids are hex. */
 export type GroupEffects = {
@@ -18,7 +18,7 @@ export type GroupEffects = {
 };
 
 /** What the group decided about a quote. The command says the rest. */
-export type PlacedQuote = { readonly opened_at: number; readonly expires_at: number };
+export type PlacedQuote = Pick<QuoteRow, "opened_at" | "expires_at" | "complement">;
 
 /**
  * One command of a commit group. `statements` begins with the guard. Everything after it depends on

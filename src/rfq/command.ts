@@ -41,6 +41,8 @@ export type OpenRequest = Sent &
   };
 /** The worst price at which the requester accepts a quote as soon as it is placed. */
 export type AcceptLimit = { readonly price: number; readonly side: Side };
+/** What a quote reserves if its pair takes part in the match. On the other side it is the default. */
+export type Backing = "usdc" | "complement";
 export type PlaceQuote = Sent &
   WithDeadline &
   Labelled & {
@@ -55,6 +57,8 @@ export type PlaceQuote = Sent &
     readonly expiresInSecs: number;
     /** The maker means the price, however far it is from the last one. */
     readonly confirmPrice?: true | undefined;
+    /** Absent: what the side always reserves, the asset for a Bid and USDC for an Ask. */
+    readonly backing?: Backing | undefined;
     readonly idempotency?: Idempotency;
   };
 export type CancelQuote = Sent & {

@@ -22,7 +22,19 @@ import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import type { Config } from "../platform/config.ts";
 import { questionOf } from "../platform/preconditions.ts";
-import { and, type Columns, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { availableText } from "../ledger/post.ts";
+import {
+  and,
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  raw,
+  select,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { actorFacts, rowCredential } from "../auth/may-write.ts";
 import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
@@ -41,7 +53,13 @@ import { endedAs } from "./ended.ts";
 import { endReplaced, replacedFact, usableText } from "./replaced-quote.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { limitFacts } from "./trade-limits.ts";
-import { QUOTE_FIELDS, type QuoteField, quoteCommandRow, quoteTerms } from "./quote-command.ts";
+import {
+  complementOf,
+  QUOTE_FIELDS,
+  type QuoteField,
+  quoteCommandRow,
+  quoteTerms,
+} from "./quote-command.ts";
 import {
   PRECONDITIONS,
   type Facts,
@@ -77,27 +95,32 @@ export function placeQuote(
       return { ok: true, kind: "quote", row: taken(given, placedRow, effects), replayed: false };
     },
     rejection: () => {
+      // Each field is one parameter, because D1 takes a hundred.
       const bound = { ...boundColumns(QUOTE_FIELDS, row), at: NOW };
+      const c = { ...columnsOf(QUOTE_FIELDS, "c"), at: NOW };
       return questionOf({
         preconditions: PRECONDITIONS.map((precondition) => ({
-          expr: precondition.expr(bound),
+          expr: precondition.expr(c),
           reject: (facts: Facts) => precondition.reject(facts, given),
         })),
         facts: {
           instant: NOW,
           status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
-          available: usableText(bound),
-          replaced: replacedFact(bound),
+          available: usableText(c),
+          replaced: replacedFact(c),
+          complement: complementOf(atom("r.asset")),
+          asset_available: availableText(actor.userId, atom("r.asset")),
           ...protectionFacts(actor.userId),
           ...timerFacts(actor),
-          ...limitFacts(traderOfCommand(bound), REQUEST_VENUE),
+          ...limitFacts(traderOfCommand(c), REQUEST_VENUE),
         },
         apart: {
           ...actorFacts(actor),
           ...earlierFacts(command),
           ...rangeFacts(bound, request.asset),
         },
-        from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
+        from: sql`FROM requests r CROSS JOIN (SELECT ${select(boundColumns(QUOTE_FIELDS, row))}) c
+          WHERE r.request_id = c.request_id`,
         missing: () => reject("request_unknown", `There is no request ${requestId}.`),
       });
     },
@@ -130,6 +153,7 @@ function taken({ command, terms }: Given, row: QuoteRow, { matches }: GroupEffec
   const match = [...matches.values()].find(({ quote_id: id }) => id === row.quote_id);
   if (match === undefined) return row;
   const own = {
+    complement: row.complement ?? null,
     fee: terms.makerFee.toString(),
     role: "maker",
     label: command.label ?? null,
@@ -146,14 +170,19 @@ const PLACED_QUOTES = {
   ],
 };
 
+const PRECONDITIONS_AT_ONCE = 14;
+
 /** What the trigger of `quote_commands` does with each row that is about to be inserted. */
 export function quoteTrigger(): Sql[] {
   const c = { ...columnsOf(QUOTE_FIELDS, "NEW"), ...columnsOf(STAMPS, "NEW") };
-  const guard = and(PRECONDITIONS.map((precondition) => precondition.expr(c)));
+  const conditions = PRECONDITIONS.map((precondition) => precondition.expr(c));
+  // The command is skipped, and the statement goes on with the next one.
+  const skippedUnless = (some: readonly Expr[]) => sql`SELECT RAISE(IGNORE) WHERE NOT EXISTS (
+      SELECT 1 FROM requests r WHERE r.request_id = ${c.request_id} AND ${and(some)})`;
   return [
-    // The command is skipped, and the statement goes on with the next one.
-    sql`SELECT RAISE(IGNORE) WHERE NOT EXISTS (
-      SELECT 1 FROM requests r WHERE r.request_id = ${c.request_id} AND ${guard})`,
+    // Two parts, because D1 bounds the depth of an expression, and each AND is a level.
+    skippedUnless(conditions.slice(0, PRECONDITIONS_AT_ONCE)),
+    skippedUnless(conditions.slice(PRECONDITIONS_AT_ONCE)),
     ...placed(c),
     // Nothing is stored here. What was done above stays.
     sql`SELECT RAISE(IGNORE)`,
@@ -179,11 +208,12 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
       WHERE quote_id = ${outbidBy(c)}`,
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
-        opened_group, label, key_hash, terms_hash, maker_open)
+        opened_group, label, key_hash, terms_hash, maker_open, complement)
       VALUES (${c.quote_id}, ${c.request_id}, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
         ${ofRequest("asset")}, ${c.amount}, ${c.side}, ${c.price},
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open', ${c.at},
         min(${ofRequest("expires_at")}, min(${c.at}, ${c.received_at}) + ${c.life_ms}),
-        ${c.placed_group}, ${c.label}, ${c.key_hash}, ${c.terms_hash}, ${nextOpenBound(c)})`,
+        ${c.placed_group}, ${c.label}, ${c.key_hash}, ${c.terms_hash}, ${nextOpenBound(c)},
+        iif(${c.backing} IS NULL, NULL, ${complementOf(ofRequest("asset"))}))`,
   ];
 }

@@ -1,15 +1,15 @@
 /** A quote as the service carries it to the database: a row of `quote_commands`, and its terms. */
 import type { CommandRow } from "../platform/command-rows.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
-import type { Columns } from "../platform/sql.ts";
+import { atom, type Columns, type Expr, expr } from "../platform/sql.ts";
 import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { ACTOR_FIELDS, actorRow } from "../auth/may-write.ts";
-import { readAssetKey } from "../assets/asset.ts";
+import { readAssetKey, USDC } from "../assets/asset.ts";
 import type { Side } from "../assets/asset-fields.ts";
-import type { PlaceQuote } from "./command.ts";
+import type { Backing, PlaceQuote } from "./command.ts";
 import { KEY_FIELDS, keyRow } from "./idempotency.ts";
 import type { RequestTerms } from "./request-terms.ts";
-import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
+import { mintingReserve, quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
 /** A command as a row of `quote_commands`. */
 export const QUOTE_FIELDS = {
@@ -36,6 +36,7 @@ export const QUOTE_FIELDS = {
   ...KEY_FIELDS,
   confirm_price: "integer",
   min_priced: "integer",
+  backing: "text",
 } as const;
 export type QuoteField = keyof typeof QUOTE_FIELDS;
 /** `at` is the instant of the group. */
@@ -72,6 +73,7 @@ export function quoteCommandRow(
     ...keyRow(command),
     confirm_price: command.confirmPrice === true ? 1 : null,
     min_priced: terms.minPriced,
+    backing: terms.backing,
   };
 }
 
@@ -81,7 +83,20 @@ export type QuoteTerms = TradeTerms & {
   readonly amount: bigint;
   /** A smaller trade is no last price. */
   readonly minPriced: number;
+  /** Null: the pair takes no part. */
+  readonly backing: Backing | null;
 };
+
+/** Scalar: the other token of the pair. NULL: the asset is not paired. */
+export function complementOf(asset: Expr): Expr {
+  return expr`SELECT k.complement FROM markets k WHERE k.asset = ${asset}`;
+}
+
+/** Scalar over `requests r`: what the quote reserves. A command does not know the complement. */
+export function reserveAssetOf(c: Columns<"backing" | "reserve_asset">): Expr {
+  return expr`iif(${c.backing} = 'complement', ${complementOf(atom("r.asset"))},
+    ${c.reserve_asset})`;
+}
 
 export function quoteTerms(
   command: PlaceQuote,
@@ -100,5 +115,15 @@ export function quoteTerms(
     takerFeeBps: BigInt(fees.taker_fee_bps),
     makerFeeBps: BigInt(fees.maker_fee_bps),
   });
-  return { ...terms, side, amount, minPriced: fees.min_priced_trade };
+  const mints = side === "Bid" && command.backing === "usdc";
+  const isBacked = mints || command.backing === "complement";
+  return {
+    ...terms,
+    ...(mints ? { reserveAsset: USDC, reserve: mintingReserve(amount, terms) } : {}),
+    ...(isBacked && !mints ? { reserve: amount } : {}),
+    side,
+    amount,
+    minPriced: fees.min_priced_trade,
+    backing: isBacked ? (command.backing ?? null) : null,
+  };
 }

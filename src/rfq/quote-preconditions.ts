@@ -6,7 +6,7 @@ import { unavailable } from "../platform/problem.ts";
 import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
 import { ID_LEAD_MS, toWireTime } from "../platform/time.ts";
 import { type ActorFacts, rowCredential, rowMayWrite } from "../auth/may-write.ts";
-import { readAssetKey } from "../assets/asset.ts";
+import { readAssetKey, USDC } from "../assets/asset.ts";
 import { venueOf } from "../platform/venues.ts";
 import { socketNotEnded } from "./cancel-on-disconnect.ts";
 import { cancelAfterPassed, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
@@ -41,7 +41,13 @@ import {
   sessionRejected,
 } from "./trade-limits.ts";
 import type { RequestStatus } from "./statuses.ts";
-import type { CommandColumns, QuoteTerms } from "./quote-command.ts";
+import {
+  type CommandColumns,
+  complementOf,
+  type QuoteTerms,
+  reserveAssetOf,
+} from "./quote-command.ts";
+import { mintingReserve } from "./trade-terms.ts";
 
 /**
  * Of each side of a request. Bounds the work of the accept that rejects them all. Beyond it a
@@ -63,6 +69,8 @@ export type Facts = InstantFact &
     /** With the reserve of the quote that is replaced. */
     readonly available: string;
     readonly replaced: string | null;
+    readonly complement: string | null;
+    readonly asset_available: string;
   };
 
 export type Given = {
@@ -144,6 +152,15 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (_, { request, command }) => sideMismatch(request.side, command),
   },
   {
+    expr: (c) => expr`${c.backing} IS NULL OR (
+      ${c.backing} = iif(${c.side} = 'Bid', 'usdc', 'complement')
+      AND ${complementOf(atom("r.asset"))} IS NOT NULL)`,
+    reject: ({ complement }, { request }) =>
+      complement === null
+        ? reject("not_paired", `${request.asset} has no complement.`)
+        : reject("side_mismatch", "A complement backs an Ask only."),
+  },
+  {
     expr: replaceable,
     reject: ({ replaced }, { command }) => notReplaceable(command, replaced),
   },
@@ -192,16 +209,34 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (facts, { terms }) => accountLimit(facts, terms.reserve),
   },
   {
+    expr: (c) => expr`${c.backing} IS NULL OR CAST(${c.amount} AS INTEGER) - ${c.usdc_amount}
+      >= iif(${c.side} = 'Bid', 1, max(1, ${c.maker_fee}))`,
+    reject: (facts, given) => nothingForThePair(facts, given),
+  },
+  {
     expr: (c) =>
-      ownerHasAvailable(c.maker_id, c.reserve_asset, expr`${c.reserve} - ${replacedReserve(c)}`),
-    reject: ({ available }, { terms }) =>
-      insufficientFunds(terms.reserve, BigInt(available), terms.reserveAsset),
+      ownerHasAvailable(c.maker_id, reserveAssetOf(c), expr`${c.reserve} - ${replacedReserve(c)}`),
+    reject: ({ available, complement }, { terms }) => {
+      const { backing, reserve, side } = terms;
+      const asset = backing === "complement" ? (complement ?? "") : terms.reserveAsset;
+      const isTokens = side === "Bid" && backing === null && complement !== null;
+      const other = isTokens ? mintingReserve(terms.amount, terms) : undefined;
+      return insufficientFunds(reserve, BigInt(available), asset, other);
+    },
   },
   {
     expr: (c) => expr`NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = ${c.quote_id})`,
     reject: () => undefined,
   },
 ];
+
+/** At such a price a maker would give no USDC for a Bid, or get less than the fee of an Ask. */
+function nothingForThePair({ asset_available: free }: Facts, { terms, request }: Given): Result {
+  const { side, amount, usdcAmount, makerFee } = terms;
+  return side === "Bid"
+    ? insufficientFunds(amount, BigInt(free), request.asset)
+    : insufficientFunds(makerFee > 1n ? makerFee : 1n, amount - usdcAmount, USDC);
+}
 
 function tooManyOpen(whoHas: string, limit: number, where: string): Result {
   return reject("open_quote_limit", `${whoHas} reached the limit of ${limit} open quotes${where}.`);
@@ -280,6 +315,7 @@ export const PLACE_QUOTE_PROBLEMS = [
   "market_closed",
   "venue_paused",
   "side_mismatch",
+  "not_paired",
   "quote_unknown",
   "not_quote_owner",
   "replace_mismatch",

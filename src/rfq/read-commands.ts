@@ -89,6 +89,7 @@ export function placeQuoteOf(
     expiresInSecs: body.expires_in_secs,
     label: body.label ?? null,
     confirmPrice: body.confirm_price === true ? true : undefined,
+    backing: body.backing === "asset" ? undefined : body.backing,
   };
   return {
     op: "place_quote",

@@ -115,11 +115,19 @@ export function venuePaused(venue: string): Result {
 }
 
 /** Names the caller's own numbers only: what the trade needs and what they have. */
-export function insufficientFunds(required: bigint, available: bigint, asset: string): Result {
+export function insufficientFunds(
+  required: bigint,
+  available: bigint,
+  asset: string,
+  usdcReserve?: bigint,
+): Result {
+  const needs = `This needs ${required} units of ${asset}; ${available} are available.`;
+  const facts = { available: toHex(available), required: toHex(required) };
+  if (usdcReserve === undefined) return reject("insufficient_funds", needs, facts);
   return reject(
     "insufficient_funds",
-    `This needs ${required} units of ${asset}; ${available} are available.`,
-    { available: toHex(available), required: toHex(required) },
+    `${needs} With backing usdc it would reserve ${usdcReserve} units of USDC.`,
+    { ...facts, usdc_reserve: toHex(usdcReserve) },
   );
 }
 

@@ -1,12 +1,13 @@
-/** The quote that a new one replaces, over a command's columns. Both reserve the same asset. */
+/** The quote that a new one replaces, over a command's columns and `requests r`. */
 import { type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import { usable } from "../ledger/post.ts";
 import { quoteNotOpen } from "./rejections.ts";
+import { reserveAssetOf } from "./quote-command.ts";
 import type { QuoteStatus } from "./statuses.ts";
 
 type Replacing = Columns<
-  "quote_id" | "replaces" | "maker_id" | "request_id" | "side" | "reserve_asset" | "at"
+  "quote_id" | "replaces" | "maker_id" | "request_id" | "side" | "reserve_asset" | "backing" | "at"
 >;
 
 /** Condition: the command replaces no quote, or one that it may. */
@@ -22,15 +23,17 @@ export function replacedCount(c: Replacing): Expr {
   return expr`${c.replaces} IS NOT NULL`;
 }
 
-/** What its reserve adds to the maker's funds. */
+/** What its reserve adds to the maker's funds, if both reserve the same asset. */
 export function replacedReserve(c: Replacing): Expr {
-  return expr`ifnull((SELECT o.reserve FROM quotes o WHERE o.quote_id = ${c.replaces}), 0)`;
+  return expr`ifnull((SELECT o.reserve FROM quotes o
+    WHERE o.quote_id = ${c.replaces}
+      AND (o.complement IS NULL) = (${c.backing} IS NULL)), 0)`;
 }
 
 /** The maker's funds with that reserve, as decimal text. */
 export function usableText(c: Replacing): Expr {
   return expr`CAST(ifnull((SELECT ${usable()} FROM accounts a WHERE a.owner = ${c.maker_id}
-    AND a.asset = ${c.reserve_asset} AND a.kind = 'available'), 0) + ${replacedReserve(c)} AS TEXT)`;
+    AND a.asset = ${reserveAssetOf(c)} AND a.kind = 'available'), 0) + ${replacedReserve(c)} AS TEXT)`;
 }
 
 /** The quote that a command replaces: owner, terms, status and match. Null if there is none. */

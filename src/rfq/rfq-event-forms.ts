@@ -36,7 +36,18 @@ export const VENUE_REQUEST_CLOSED = {
 export const QUOTE_OPENED = {
   codes: { "quote.opened": 3, "quote.received": 4 },
   ids: { quote_id: 16, request_id: 16, asset_id: 32 },
-  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "life_ms", "reserve", "label"],
+  values: [
+    "venue",
+    "side",
+    "amount",
+    "price",
+    "usdc_amount",
+    "fee",
+    "life_ms",
+    "reserve",
+    "label",
+    "complement",
+  ],
 } as const satisfies EventForm;
 
 /** As the requester sees it. */
@@ -56,7 +67,7 @@ export const OWN_QUOTE_CLOSED = {
 export const MATCH_CREATED = {
   codes: { "match.created": 7 },
   ids: { match_id: 16, request_id: 16, quote_id: 16, asset_id: 32 },
-  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "role", "label"],
+  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "role", "label", "complement"],
 } as const satisfies EventForm;
 
 /** The instant of the trade is the event's. */

@@ -1,6 +1,6 @@
 /** Records as rows and on the wire. One column list serves reads, stored results and events. */
 import { toHex } from "../assets/amount.ts";
-import { readAssetKey } from "../assets/asset.ts";
+import { readAssetKey, USDC } from "../assets/asset.ts";
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import type { Venue } from "../platform/venues.ts";
 import { NOW } from "../platform/commit.ts";
@@ -147,11 +147,12 @@ export function quoteColumns(reads: QuoteReader) {
     label: ofMaker("q.label"),
     close_reason: closeReason,
     replaced_by: ofMaker(REPLACED_BY.text),
+    complement: ofMaker("q.complement"),
   };
 }
 
 /** `match`: of the maker's command, if its own commit accepted the quote. */
-export type QuoteRow = Optional<RowOf<ReturnType<typeof quoteColumns>>, "label"> & {
+export type QuoteRow = Optional<RowOf<ReturnType<typeof quoteColumns>>, "label" | "complement"> & {
   readonly match?: MatchRow;
 };
 
@@ -189,10 +190,11 @@ export function quoteView(row: QuoteRow) {
   };
 }
 
-/** What the maker set aside: the asset for a Bid, USDC for an Ask. */
-function reserveView({ side, asset }: QuoteRow, reserve: string) {
+/** What the maker set aside: the asset for a Bid, USDC for an Ask, or what backs it instead. */
+function reserveView({ side, asset, complement = null }: QuoteRow, reserve: string) {
   const usdc = { venue_id: null, asset_id: null };
-  return { ...(side === "Bid" ? assetView(asset) : usdc), amount: toHex(BigInt(reserve)) };
+  const token = (side === "Bid") === (complement === null) ? (complement ?? asset) : null;
+  return { ...(token === null ? usdc : assetView(token)), amount: toHex(BigInt(reserve)) };
 }
 
 export function matchColumns(userId: Expr) {
@@ -205,10 +207,11 @@ export function matchColumns(userId: Expr) {
     fee: ofReader<string>("CAST(m.maker_fee AS TEXT)", "CAST(m.taker_fee AS TEXT)"),
     role: ofReader<"maker" | "requester">("'maker'", "'requester'"),
     label: ofReader<string | null>("m.maker_label", "m.requester_label"),
+    complement: ofReader<string | null>("m.complement", "NULL"),
   };
 }
 
-export type MatchRow = RowOf<ReturnType<typeof matchColumns>>;
+export type MatchRow = Optional<RowOf<ReturnType<typeof matchColumns>>, "complement">;
 
 export function matchView(row: MatchRow) {
   const { match_id, created_at, ...trade } = tradeView(row);
@@ -220,6 +223,7 @@ export function matchView(row: MatchRow) {
     fee: toHex(BigInt(row.fee)),
     role: row.role,
     label: row.label,
+    complement_asset_id: readAssetKey(row.complement ?? USDC)?.assetId ?? null,
     status: "settled" as const,
     created_at,
   };

@@ -34,6 +34,7 @@ export const labelField = pattern(
   /^[\x21-\x26\x28-\x7e]{1,64}$/,
   "must be 1 to 64 visible ASCII characters without '",
 );
+const BACKINGS = ["asset", "usdc", "complement"] as const;
 const givenLabel = described(
   labelField,
   "Your own name for it; nobody else sees it, and it need not be unique",
@@ -118,6 +119,12 @@ export const QuoteBody = z.strictObject({
   confirm_price: described(
     boolean,
     "You mean the price, although it is beyond max_deviation of your protection. Default: false",
+  ).optional(),
+  backing: described(
+    oneOf(BACKINGS),
+    "What the quote reserves on a paired market. Of a Bid: `asset`, or `usdc`, of which the match " +
+      "makes both tokens and you get the complement. Of an Ask: USDC, or with `complement` that " +
+      "token, and the match turns both tokens into USDC. Default: asset, which on an Ask means USDC",
   ).optional(),
   label: givenLabel,
   not_after: notAfter,
@@ -273,6 +280,11 @@ export const Match = z
     fee,
     role: described(z.enum(ROLES), "Your role in the trade"),
     label: described(z.string().nullable(), "Your own label of the request or quote"),
+    complement_asset_id: described(
+      z.string().nullable(),
+      "On your match as the maker, if the quote was backed by `usdc` or `complement`: the token " +
+        "that you got for a Bid or gave for an Ask. Else null",
+    ),
     status: described(z.literal("settled"), "A match settles at once"),
     created_at: instant("When the quote was accepted"),
   })

@@ -44,6 +44,7 @@ export function quoteRow(row: SealedRecord): QuoteRow {
     label: row.label,
     close_reason: known(row.cancel_reason ?? row.status),
     replaced_by: row.replaced_by === null ? null : hexOf(row.replaced_by),
+    complement: row.complement,
   };
 }
 
@@ -63,6 +64,7 @@ export function matchRow(row: SealedRecord, userId: string): MatchRow {
     fee: String(isMaker ? row.maker_fee : row.taker_fee),
     role: isMaker ? "maker" : "requester",
     label: isMaker ? row.maker_label : row.requester_label,
+    complement: isMaker ? row.complement : null,
     at: row.at,
   };
 }

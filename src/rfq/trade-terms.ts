@@ -15,6 +15,11 @@ export type TradeTerms = {
   readonly reserve: bigint;
 };
 
+/** What a Bid reserves whose match makes both tokens of a pair: the rest of the USDC, and the fee. */
+export function mintingReserve(amount: bigint, terms: TradeTerms): bigint {
+  return amount - terms.usdcAmount + terms.makerFee;
+}
+
 /**
  * The amount of a quote at this price: the request's, or what its USDC buys. Rounded down, so that
  * the cost of the trade, which is rounded up, never exceeds that USDC. It is at least 1, because a

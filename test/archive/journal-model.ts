@@ -100,6 +100,7 @@ const quote: fc.Arbitrary<SealedQuote> = fc
       cancel_reason: fc.option(fc.constantFrom("replaced", "timeout")),
       replaced_by: fc.option(id),
       status: fc.constantFrom("accepted", "cancelled", "expired", "rejected"),
+      complement: fc.option(asset),
       label,
     }),
     life,
@@ -123,6 +124,7 @@ const match: fc.Arbitrary<SealedMatch> = fc.record({
   matched_group: fc.nat(),
   requester_label: label,
   maker_label: label,
+  complement: fc.option(asset),
 });
 
 function sortedBy<Row>(rows: fc.Arbitrary<Row>, idOf: (row: Row) => string): fc.Arbitrary<Row[]> {

@@ -69,6 +69,7 @@ function quotesInTurn(): SealedQuote[] {
       ended_by: idAt(endedAt - 1, randomBytes(10).toString("hex")),
       ended_group: n + Math.floor((endedAt - openedAt) / 3),
       stuck_at: null,
+      complement: null,
     });
   }
   return quotes.toSorted((a, b) => (a.quote_id < b.quote_id ? -1 : 1));

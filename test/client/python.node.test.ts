@@ -107,7 +107,7 @@ it("knows a new field of a body, a record and an event without a written line", 
   writeFileSync(join(WORK, "rfq_custody/operations.py"), pythonOperations(document));
   const success = document.paths["/rfq/accept"]?.["post"]?.responses["200"];
   const example = JSON.stringify(success?.content?.["application/json"]?.example);
-  writeFileSync(join(WORK, "new_field.py"), `MATCH = ${example}\n${NEW_FIELD}`);
+  writeFileSync(join(WORK, "new_field.py"), `null = None\nMATCH = ${example}\n${NEW_FIELD}`);
   const { stdout } = await run(python, ["new_field.py"], {
     cwd: WORK,
     env: { ...env, PYTHONPATH: WORK },

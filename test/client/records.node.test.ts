@@ -50,6 +50,7 @@ const match: Match = {
   match_id: "m",
   request_id: "r",
   quote_id: "q",
+  complement_asset_id: null,
   side: "Bid",
   amount: 5n,
   price: 650_000,

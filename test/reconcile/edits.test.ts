@@ -164,7 +164,7 @@ const STATED = readStated(`
     money: complement settles_at paid_at
   matches
     found: match_id request_id quote_id requester_id maker_id asset side amount price usdc_amount
-    found: taker_fee maker_fee matched_group
+    found: taker_fee maker_fee matched_group complement
     display: maker_label requester_label
     note: at
   opened_streams
@@ -190,11 +190,11 @@ const STATED = readStated(`
     note: quote_id request_id maker_id api_key_id session_epoch session_expires_at price amount
     note: side usdc_amount taker_fee maker_fee reserve_asset reserve received_at life_ms
     note: commit_before not_after label replaces max_open_quotes socket_id key_hash terms_hash at
-    note: placed_group confirm_price min_priced
+    note: placed_group confirm_price min_priced backing
   quotes
     found: quote_id request_id maker_id asset amount side price usdc_amount taker_fee maker_fee
     found: reserve status opened_at expires_at opened_group cancel_reason replaced_by ended_by
-    found: ended_group
+    found: ended_group complement
     terms: credential key_hash terms_hash
     delay: maker_open stuck_at
     display: label

@@ -141,7 +141,7 @@ const EDITS: readonly Edit[] = [
     statements: (of) => [
       sql`INSERT INTO matches SELECT randomblob(16), ${uuid(of.openRequestId)},
           ${uuid(of.openQuoteId)}, requester_id, maker_id, asset, side, amount, price, usdc_amount,
-          taker_fee, maker_fee, at, matched_group, requester_label, maker_label
+          taker_fee, maker_fee, at, matched_group, requester_label, maker_label, complement
         FROM matches WHERE match_id = ${uuid(of.matchId)}`,
     ],
     finds: ["record_mismatch", "request_mismatch", "event_mismatch"],

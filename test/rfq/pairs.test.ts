@@ -4,13 +4,20 @@ import { expect, it } from "vitest";
 import { all, expr, scalar, sql } from "../../src/platform/sql.ts";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { payHolders } from "../../src/rfq/pairs/pay-holders.ts";
-import { reconcile } from "../../src/reconcile/reconcile.ts";
-import { apiOf, send, settings } from "../support/http.ts";
-import { balances, edit, newAddress, newAsset, type TestAsset } from "../support/ledger.ts";
+import { apiOf, send } from "../support/http.ts";
+import { edit, newAddress, newAsset, type TestAsset } from "../support/ledger.ts";
 import { command, matchOf, openRequest, placeQuote, submit } from "../support/market.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { answerAlert } from "../support/pager.ts";
-import { named, newPair, pairBalances, resolve, type TestPair } from "../support/pairs.ts";
+import {
+  holding,
+  named,
+  newPair,
+  pairBalances,
+  pairDifferences,
+  resolve,
+  type TestPair,
+} from "../support/pairs.ts";
 import { withBatch } from "../support/slow-database.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
 
@@ -24,22 +31,6 @@ const split = (user: TestUser, asset: TestAsset, amount: bigint, more: Body = {}
   apiOf(user).post("/custody/split", body(asset, { amount: String(amount), ...more }));
 const redeem = (user: TestUser, asset: TestAsset, more: Body = {}) =>
   apiOf(user).post("/custody/redeem", body(asset, more));
-
-async function holding(user: TestUser, { yes, no }: TestPair): Promise<bigint[]> {
-  const of = async (key: string) => (await balances(user.userId, key))[0];
-  return [await of("usdc"), await of(yes.key), await of(no.key)];
-}
-
-/** The open differences about a pair. */
-async function differences({ yes, no }: TestPair): Promise<string[]> {
-  await reconcile(env.DB, { macKeys: settings(), chains: [] });
-  const open = await all<{ detail: string }>(
-    env.DB,
-    sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL`,
-  );
-  const about = (detail: string) => [yes, no].some(({ asset_id: id }) => detail.includes(id));
-  return open.flatMap(({ detail }) => (about(detail) ? [detail] : []));
-}
 
 async function payAll(): Promise<void> {
   // Another test's market may have begun a pass just now.
@@ -88,7 +79,7 @@ it("splits USDC into both tokens and redeems them at 1 USDC for the two", async 
     expect(entries.reduce((sum, { delta }) => sum + BigInt(delta), 0n)).toBe(
       asset === "null" ? 1_000n : 0n,
     );
-  expect(await differences(pair)).toEqual([]);
+  expect(await pairDifferences(pair)).toEqual([]);
 });
 
 it("carries out a repeated idempotency key once", async () => {
@@ -208,7 +199,7 @@ it("pays every holder once at the result, also losers, frozen users and makers",
   // The result is final, and the same one is no error.
   expect(await resolve(pair.yes, 0)).toMatchObject({ problem: { code: "market_settled" } });
   expect(await resolve(pair.yes, 1_000_000)).toMatchObject({ ok: true });
-  expect(await differences(pair)).toEqual([]);
+  expect(await pairDifferences(pair)).toEqual([]);
 });
 
 it("pays nobody until the result settles, which two operators can correct", async () => {
@@ -237,7 +228,7 @@ it("pays nobody until the result settles, which two operators can correct", asyn
   // Both are rounded down, so what is left over stays.
   expect(await holding(user, pair)).toEqual([9n, 0n, 0n]);
   expect(await pairBalances(pair)).toEqual([1, 0, 0]);
-  expect(await differences(pair)).toEqual([]);
+  expect(await pairDifferences(pair)).toEqual([]);
 });
 
 it("redeems the named token at its settled result", async () => {
@@ -251,7 +242,7 @@ it("redeems the named token at its settled result", async () => {
   expect(await holding(user, pair)).toEqual([85n, 60n, 0n]);
   await Promise.all([redeem(user, pair.yes), payAll()]);
   expect(await holding(user, pair)).toEqual([100n, 0n, 0n]);
-  expect(await differences(pair)).toEqual([]);
+  expect(await pairDifferences(pair)).toEqual([]);
 });
 
 it("a pair that is short pays nobody and is reported", async () => {
@@ -265,7 +256,7 @@ it("a pair that is short pays nobody and is reported", async () => {
         AND owner = CAST('pair:' || min(${pair.yes.key}, ${pair.no.key}) AS BLOB)`,
     ]);
   await short(1);
-  expect(await differences(pair)).not.toEqual([]);
+  expect(await pairDifferences(pair)).not.toEqual([]);
   await resolve(pair.yes, 1_000_000);
   await payAll();
   expect((await redeem(small, pair.yes)).json["code"]).toBe("unavailable");

@@ -2,8 +2,11 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { all, sql } from "../../src/platform/sql.ts";
-import { newAsset, type TestAsset } from "./ledger.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
+import { settings as settingsOf } from "./http.ts";
+import { balances, newAsset, type TestAsset } from "./ledger.ts";
 import { orderOf, orderOfTwo, sendOrder } from "./operator.ts";
+import type { TestUser } from "./users.ts";
 
 export type TestPair = { readonly yes: TestAsset; readonly no: TestAsset };
 
@@ -39,4 +42,21 @@ export async function pairBalances({ yes, no }: TestPair): Promise<[number, numb
   );
   const of = (key: string) => rows.find(({ asset }) => asset === key)?.balance ?? 0;
   return [of("usdc"), of(yes.key), of(no.key)];
+}
+
+/** What a user has available: USDC, and both tokens. */
+export async function holding({ userId }: TestUser, { yes, no }: TestPair): Promise<bigint[]> {
+  const of = async (key: string) => (await balances(userId, key))[0];
+  return [await of("usdc"), await of(yes.key), await of(no.key)];
+}
+
+/** The open differences about a pair. */
+export async function pairDifferences({ yes, no }: TestPair): Promise<string[]> {
+  await reconcile(env.DB, { macKeys: settingsOf(), chains: [] });
+  const open = await all<{ detail: string }>(
+    env.DB,
+    sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL`,
+  );
+  const about = (detail: string) => [yes, no].some(({ asset_id: id }) => detail.includes(id));
+  return open.flatMap(({ detail }) => (about(detail) ? [detail] : []));
 }

@@ -30,6 +30,7 @@ export function placeQuoteTerms(
     expiresInSecs: 30,
     label: null,
     confirmPrice: undefined,
+    backing: undefined,
     ...terms,
   };
 }

@@ -29,7 +29,7 @@ export type ProblemMembers = {
   protection_tripped: { blocked_until: string | null };
   key_limit: Limit;
   account_limit: Limit;
-  insufficient_funds: { available: string; required: string };
+  insufficient_funds: { available: string; required: string; usdc_reserve?: string };
   withdrawal_amount_limit: { minimum: string; maximum: string };
   withdrawal_daily_limit: { remaining: number };
   chain_liquidity: { available: string };

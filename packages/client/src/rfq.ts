@@ -59,6 +59,12 @@ export type QuoteTerms = {
   expires_in_secs?: number;
   /** You mean the price, although it is beyond `max_deviation`. Default: false. */
   confirm_price?: boolean;
+  /**
+   * What the quote reserves on a paired market. Of a Bid: `asset`, or `usdc`, of which the match
+   * makes both tokens and you get the complement. Of an Ask: USDC, or with `complement` that token,
+   * and the match turns both tokens into USDC. Default: `asset`, which on an Ask means USDC.
+   */
+  backing?: "asset" | "usdc" | "complement";
   /** Your own name for it, 1 to 64 visible ASCII characters without `'`. Nobody else sees it. */
   label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
@@ -412,6 +418,7 @@ const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
   replaces: true,
   expires_in_secs: true,
   confirm_price: true,
+  backing: true,
   label: true,
   not_after: true,
 };

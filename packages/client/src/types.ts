@@ -556,6 +556,11 @@ export type Match = {
   role: "requester" | "maker";
   /** The user's own label of the request or quote. */
   label: string | null;
+  /**
+   * On a match as the maker, if `usdc` or `complement` backed the quote: the token that the maker
+   * got for a Bid or gave for an Ask. Else null.
+   */
+  complement_asset_id: string | null;
   status: "settled";
   created_at: string;
 };

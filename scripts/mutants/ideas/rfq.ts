@@ -21,10 +21,44 @@ export const RFQ: readonly Mutant[] = [
         "cancelsOthers ? { fallback:",
         "cancelsOthers && false ? { fallback:",
       ],
-      "seller pays no fee": ["m.seller_fee AS amount", "0 AS amount"],
-      "buyer pays no fee": ["m.buyer_fee AS amount", "0 AS amount"],
+      "nobody pays a fee": ["m.fee AS amount", "0 AS amount"],
+      "the fee of who gives USDC comes from the proceeds": [
+        "iif(m.given_asset = ${USDC}, 'pending', 'available') AS from_kind",
+        "'available' AS from_kind",
+      ],
     },
   ),
+  ...ideas("src/rfq/quote-preconditions.ts", "rfq/backing", {
+    "a pair backs an unpaired asset": ['AND ${complementOf(atom("r.asset"))} IS NOT NULL)`', ")`"],
+    "a complement backs a Bid": ["= iif(${c.side} = 'Bid', 'usdc', 'complement')", "IS NOT NULL"],
+    "the maker gives the pair nothing": [
+      ">= iif(${c.side} = 'Bid', 1,",
+      ">= iif(${c.side} = 'Bid', 0,",
+    ],
+    "the pair gives the maker nothing": ["max(1, ${c.maker_fee})", "${c.maker_fee}"],
+  }),
+  ...ideas("src/rfq/quote-command.ts", "rfq/backing rfq/pairs-model", {
+    "a minting quote reserves tokens": ["{ reserveAsset: USDC, reserve:", "{ reserve:"],
+    "a merging quote reserves USDC": [
+      "= 'complement', ${complementOf",
+      "= 'asset', ${complementOf",
+    ],
+  }),
+  ...ideas("src/rfq/replaced-quote.ts", "rfq/backing", {
+    "a reserve of another asset is used": [
+      "\n      AND (o.complement IS NULL) = (${c.backing} IS NULL)",
+      "",
+    ],
+  }),
+  ...ideas("src/rfq/trade-terms.ts", "rfq/backing rfq/pairs-model", {
+    "a minting quote reserves no fee": ["terms.usdcAmount + terms.makerFee;", "terms.usdcAmount;"],
+  }),
+  ...ideas("src/rfq/accept-preconditions.ts", "rfq/backing", {
+    "the complement is beyond a balance": [
+      '${canReceive(atom("s.maker_id"), OF_PAIR.asset, TRADED.amount)}',
+      "1",
+    ],
+  }),
   ...ideas("src/rfq/accept-preconditions.ts", "rfq/book ledger/amounts rfq/accept-price", {
     "funds compared wrongly": ["${usable()} >= s.given_amount)`", "${usable()} > s.given_amount)`"],
     "promised funds spent": [

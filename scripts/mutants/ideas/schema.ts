@@ -118,18 +118,22 @@ export const SCHEMA: readonly Mutant[] = [
   }),
   ...ideas("migrations", "rfq/positions", {
     "a purchase costs no fee": [
-      "SELECT m.usdc_amount + m.buyer_fee FROM match_sides",
-      "SELECT m.usdc_amount FROM match_sides",
+      "iif(owner = m.requester_id, m.usdc_amount + m.taker_fee,",
+      "iif(owner = m.requester_id, m.usdc_amount,",
     ],
     "a sum of trades rises without a trade": [
       "WHERE NEW.balance = OLD.balance OR NEW.traded_usdc < OLD.traded_usdc",
       "WHERE NEW.traded_usdc < OLD.traded_usdc",
     ],
   }),
-  ...ideas("migrations", "rfq/pairs", {
+  ...ideas("migrations", "rfq/pairs rfq/backing", {
     "schema: a pair pays what it does not hold": [
       "AND owner < CAST('pair;' AS BLOB),\n          0,",
       "AND owner < CAST('pair;' AS BLOB),\n          -1000,",
+    ],
+    "schema: the pair of a quote changes": [
+      "BEFORE UPDATE OF complement ON quotes BEGIN",
+      "BEFORE UPDATE OF complement ON quotes WHEN 0 BEGIN",
     ],
     "schema: a settled result is corrected": ["AND (settles_at <= NEW.at OR", "AND (0 OR"],
     "schema: a pair changes": ["NEW.complement IS NOT OLD.complement)", "0)"],

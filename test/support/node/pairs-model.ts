@@ -1,6 +1,6 @@
 /**
  * A model of pairs, compared with the service on SQLite after each command: splits, redemptions,
- * trades of both tokens, results that settle or are corrected, and passes that die anywhere.
+ * trades of both tokens with and without the pair, results, and passes that die anywhere.
  */
 import assert from "node:assert/strict";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
@@ -9,9 +9,11 @@ import { credit } from "../../../scripts/stack/credit.ts";
 import { testSettings } from "../settings.ts";
 import { openRequestTerms, placeQuoteTerms } from "../terms.ts";
 import { recordBy } from "../../../src/audit/audit.ts";
+import type { Side } from "../../../src/assets/asset-fields.ts";
 import type { Actor } from "../../../src/platform/actor.ts";
 import { commitOrThrow, newGroup } from "../../../src/platform/commit.ts";
 import { config } from "../../../src/platform/config.ts";
+import { ask } from "../../../src/platform/preconditions.ts";
 import { all, sql, uuid } from "../../../src/platform/sql.ts";
 import { uuidv7 } from "../../../src/platform/uuid.ts";
 import { reconcile } from "../../../src/reconcile/reconcile.ts";
@@ -25,6 +27,7 @@ import { payHolders } from "../../../src/rfq/pairs/pay-holders.ts";
 import { changePair } from "../../../src/rfq/pairs/redeem.ts";
 import { placeQuote } from "../../../src/rfq/place-quote.ts";
 import { readTerms } from "../../../src/rfq/request-terms.ts";
+import type { QuoteKeyTerms } from "../../../src/rfq/terms-text.ts";
 
 type Query = { readonly text: string; readonly params: readonly SQLInputValue[] };
 
@@ -69,8 +72,14 @@ function bindingOf(sqlite: DatabaseSync, fails: () => "before" | "after" | undef
 }
 
 type User = { readonly userId: string; readonly actor: Actor; readonly has: bigint[] };
+type Trade = Pick<QuoteKeyTerms, "price" | "backing"> & {
+  readonly asset: string;
+  readonly amount: bigint;
+  readonly side: Side;
+};
 const ONE = 1_000_000n;
 const FUNDS = 1_000_000_000n;
+const FEES = { taker_fee_bps: 100, maker_fee_bps: 50 };
 const [YES, NO] = ["venue_four:0x1", "venue_four:0x2"] as const;
 
 /** The same numbers for the same seed. */
@@ -85,19 +94,25 @@ function diceOf(seed: number) {
 /** Returns how many commands took effect. Throws where model and service differ. */
 export async function runPairs(seed: number, commands: number): Promise<number> {
   const roll = diceOf(seed);
-  const settings = config({ ...testSettings(), SETTLE_DELAY_SECS: "0" });
+  const given = testSettings();
+  // Safe cast: the settings of tests have venues.
+  const venues = (JSON.parse(String(given.VENUES)) as { venue_id: string }[]).map((venue) =>
+    venue.venue_id === "venue_four" ? { ...venue, ...FEES } : venue,
+  );
+  const vars = { ...given, VENUES: JSON.stringify(venues), SETTLE_DELAY_SECS: "0" };
+  const settings = config(vars);
   let killing = false;
   const db = bindingOf(migratedDatabase(), () =>
     killing ? ([undefined, "before", "after"] as const)[roll(3)] : undefined,
   );
   // Safe cast: the verbs use the database only, because no stream has a subscriber.
-  const env = { ...testSettings(), DB: db } as never;
-  const terms = { venue_id: "venue_four", title: "Rain", test: false };
+  const env = { ...vars, DB: db } as never;
+  const market = { venue_id: "venue_four", title: "Rain", test: false };
   for (const [asset_id, outcome, complement] of [
     ["0x1", "Yes", null],
     ["0x2", "No", "0x1"],
   ] as const) {
-    const set = await setMarkets(env, [{ ...terms, asset_id, outcome, complement }], {
+    const set = await setMarkets(env, [{ ...market, asset_id, outcome, complement }], {
       reopen: false,
       corrects: false,
       record: recordBy("operator:test", "market_set", { subjectId: asset_id }),
@@ -144,28 +159,34 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
     const result = operation.result(group.effects);
     assert(result?.ok === true);
   };
-  const trade = async (buyer: User, seller: User, asset: string, amount: bigint, price: number) => {
-    const sent = (actor: Actor) => ({ actor, receivedAt: Date.now() });
-    const requestId = uuidv7();
-    const quoteId = uuidv7();
-    const request = openRequestTerms({ asset, amount: String(amount) });
+  const sent = ({ actor }: User) => ({ actor, receivedAt: Date.now() });
+  /** The requester's trade, with whatever backs the maker's quote. False: it was rejected. */
+  const trade = async (requester: User, maker: User, terms: Trade): Promise<boolean> => {
+    const { asset, amount, ...quoted } = terms;
+    const [requestId, quoteId, matchId] = [uuidv7(), uuidv7(), uuidv7()];
+    const request = openRequestTerms({ asset, amount: String(amount), side: quoted.side });
     await commitOne(
       asset,
-      openRequest({ op: "open_request", requestId, ...sent(buyer.actor), ...request }, settings),
+      openRequest({ op: "open_request", requestId, ...sent(requester), ...request }, settings),
     );
     const [known] = await readTerms(db, [requestId]);
     assert(known);
-    const quote = placeQuoteTerms({ requestId, price });
-    await commitOne(
-      asset,
-      placeQuote({ op: "place_quote", quoteId, ...sent(seller.actor), ...quote }, known, settings),
+    const quote = placeQuote(
+      { op: "place_quote", quoteId, ...sent(maker), ...placeQuoteTerms({ requestId, ...quoted }) },
+      known,
+      settings,
     );
-    const matchId = uuidv7();
-    await commitOne(
-      asset,
-      acceptQuote({ op: "accept", matchId, quoteId, ...sent(buyer.actor) }, settings),
-    );
+    const group = await commitOperations(db, asset, [quote]);
+    assert(group.committed);
+    if (quote.result(group.effects) === undefined) {
+      const [why] = await ask(db, [quote.rejection()]);
+      assert(why?.ok === false && why.problem.code === "insufficient_funds", JSON.stringify(why));
+      return false;
+    }
+    const accept = { op: "accept", matchId, quoteId, ...sent(requester) } as const;
+    await commitOne(asset, acceptQuote(accept, settings));
     done++;
+    return true;
   };
   const compare = async () => {
     const rows = await all<{ owner: string; asset: string; balance: string }>(
@@ -188,7 +209,7 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
   };
   for (let count = 0; count < commands; count++) {
     const user = users[roll(4)]!;
-    const other = users.find((one) => one !== user && one.has[0]! > 0n)!;
+    const other = users[(users.indexOf(user) + 1 + roll(3)) % 4]!;
     const index = 1 + roll(2);
     const asset = index === 1 ? YES : NO;
     const { has } = user;
@@ -209,16 +230,33 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
         assert(!possible && String(error).includes("insufficient_funds"), String(error));
       });
       if (possible) for (const [i, sign] of [1n, -1n, -1n].entries()) has[i]! += sign * moved;
-    } else if (has[index]! > 0n) {
-      const amount = 1n + BigInt(roll(Number(has[index]!)));
+    } else {
+      const side = (["Bid", "Ask"] as const)[roll(2)]!;
+      const backing = roll(2) === 0 ? undefined : side === "Bid" ? "usdc" : "complement";
       const price = [1, 333_333, 999_999, 1_000_000][roll(4)]!;
+      const amount = 1n + BigInt(roll([5, 5_000_000][roll(2)]!));
       const cost = (amount * BigInt(price) + ONE - 1n) / ONE;
-      if (other.has[0]! < cost) continue;
-      await trade(other, user, asset, amount, price);
-      has[index]! -= amount;
-      has[0]! += cost;
-      other.has[index]! += amount;
-      other.has[0]! -= cost;
+      const takerFee = (cost * BigInt(FEES.taker_fee_bps)) / 10_000n;
+      const makerFee = (cost * BigInt(FEES.maker_fee_bps)) / 10_000n;
+      const sign = side === "Bid" ? 1n : -1n;
+      const moves = (usdc: bigint, token: number, tokens: bigint) =>
+        [usdc, 0n, 0n].map((own, i) => (i === token ? tokens : own));
+      const taken = moves(-sign * cost - takerFee, index, sign * amount);
+      const made =
+        backing === undefined
+          ? moves(sign * cost - makerFee, index, -sign * amount)
+          : moves(-sign * (amount - cost) - makerFee, 3 - index, sign * amount);
+      const holds = (one: User, changes: readonly bigint[]) =>
+        one.has.every((own, i) => own + changes[i]! >= 0n);
+      if (!holds(user, taken)) continue;
+      const fee = side === "Ask" && makerFee > 1n ? makerFee : 1n;
+      const possible = holds(other, made) && (backing === undefined || amount - cost >= fee);
+      assert.equal(await trade(user, other, { asset, amount, price, side, backing }), possible);
+      if (possible)
+        for (const i of [0, 1, 2]) {
+          user.has[i]! += taken[i]!;
+          other.has[i]! += made[i]!;
+        }
     }
     const usdc = await compare();
     assert.equal(

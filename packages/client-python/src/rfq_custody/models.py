@@ -101,6 +101,10 @@ class ProblemBody:
     """With `scope_missing`: the scopes of the credential"""
     available: int | None = None
     """With `insufficient_funds` and `chain_liquidity`: the available amount"""
+    usdc_reserve: int | None = None
+    """With `insufficient_funds` of a quote on a paired market: what `backing: usdc` would
+    reserve
+    """
     required: int | None = None
     """With `insufficient_funds`, `key_limit` and `account_limit`: the required amount"""
     minimum: int | None = None
@@ -671,6 +675,10 @@ class Match:
     """Your role in the trade"""
     label: str | None
     """Your own label of the request or quote"""
+    complement_asset_id: str | None
+    """On your match as the maker, if the quote was backed by `usdc` or `complement`: the token
+    that you got for a Bid or gave for an Ask. Else None
+    """
     status: Literal["settled"]
     """A match settles at once"""
     created_at: datetime
@@ -1196,6 +1204,12 @@ class SeveralQuotesItem:
     confirm_price: bool | None = None
     """You mean the price, although it is beyond max_deviation of your protection. Default:
     False
+    """
+    backing: Literal["asset", "usdc", "complement"] | None = None
+    """What the quote reserves on a paired market. Of a Bid: `asset`, or `usdc`, of which the
+    match makes both tokens and you get the complement. Of an Ask: USDC, or with
+    `complement` that token, and the match turns both tokens into USDC. Default: asset,
+    which on an Ask means USDC
     """
     label: str | None = None
     """Your own name for it; nobody else sees it, and it need not be unique"""

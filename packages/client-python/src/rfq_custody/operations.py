@@ -1276,6 +1276,7 @@ class RfqCalls:
         replaces: str | None = None,
         expires_in_secs: int | None = None,
         confirm_price: bool | None = None,
+        backing: Literal["asset", "usdc", "complement"] | None = None,
         label: str | None = None,
         not_after: datetime | None = None,
         idempotency_key: str | None = None,
@@ -1298,6 +1299,10 @@ class RfqCalls:
                 it. It is firm until then. 1 to 300. Default: 30.
             confirm_price: You mean the price, although it is beyond max_deviation of your
                 protection. Default: False.
+            backing: What the quote reserves on a paired market. Of a Bid: `asset`, or
+                `usdc`, of which the match makes both tokens and you get the complement. Of
+                an Ask: USDC, or with `complement` that token, and the match turns both
+                tokens into USDC. Default: asset, which on an Ask means USDC.
             label: Your own name for it; nobody else sees it, and it need not be unique.
                 Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             not_after: The command takes effect before this instant by the server's clock,
@@ -1311,11 +1316,11 @@ class RfqCalls:
         Raises:
             Problem: `request_unknown`, `quote_unknown`, `deadline_passed`, `own_request`,
                 `request_not_open`, `request_expired`, `market_closed`, `venue_paused`,
-                `side_mismatch`, `replace_mismatch`, `quote_not_open`,
+                `side_mismatch`, `not_paired`, `replace_mismatch`, `quote_not_open`,
                 `cancel_after_passed`, `protection_tripped`, `price_out_of_range`,
                 `open_quote_limit`, `key_limit`, `account_limit`, `insufficient_funds`.
         """
-        return await self._transport.call(Call("POST", "/rfq/quote", body=fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "confirm_price": confirm_price, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout, max_age_ms=max_age_ms), m.Quote)
+        return await self._transport.call(Call("POST", "/rfq/quote", body=fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "confirm_price": confirm_price, "backing": backing, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout, max_age_ms=max_age_ms), m.Quote)
 
     def quotes(
         self,
@@ -1819,6 +1824,7 @@ class Commands(ABC):
         replaces: str | None = None,
         expires_in_secs: int | None = None,
         confirm_price: bool | None = None,
+        backing: Literal["asset", "usdc", "complement"] | None = None,
         label: str | None = None,
         not_after: datetime | None = None,
         idempotency_key: str | None = None,
@@ -1839,6 +1845,10 @@ class Commands(ABC):
                 it. It is firm until then. 1 to 300. Default: 30.
             confirm_price: You mean the price, although it is beyond max_deviation of your
                 protection. Default: False.
+            backing: What the quote reserves on a paired market. Of a Bid: `asset`, or
+                `usdc`, of which the match makes both tokens and you get the complement. Of
+                an Ask: USDC, or with `complement` that token, and the match turns both
+                tokens into USDC. Default: asset, which on an Ask means USDC.
             label: Your own name for it; nobody else sees it, and it need not be unique.
                 Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             not_after: The command takes effect before this instant by the server's clock,
@@ -1849,7 +1859,7 @@ class Commands(ABC):
                 unless `not_after` is given. None: no deadline. Default: 1 000.
             timeout: Seconds for the result. Default: 30.
         """
-        data = fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "confirm_price": confirm_price, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()})
+        data = fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "confirm_price": confirm_price, "backing": backing, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()})
         return await self._command("quote", data, m.Quote, timeout, max_age_ms)
 
     async def cancel_quote(
