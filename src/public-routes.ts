@@ -100,6 +100,10 @@ const ChainSchema = z.object({
     z.int(),
     "RPC endpoints that must agree before a deposit is credited or a withdrawal ends: 1 or 2",
   ),
+  explorer: described(
+    z.string().nullable(),
+    "A block explorer, whose pages of transactions are at `/tx/<hash>`; null: none is known",
+  ),
   default: described(z.boolean(), "Whether requests without `chain` use this chain"),
 });
 
@@ -190,6 +194,7 @@ function describeConfig(
       min_withdrawal: toHex(settings.WITHDRAWAL_MIN_UNITS),
       max_withdrawal: toHex(lower(settings.WITHDRAWAL_MAX_UNITS, vaultLimits[index])),
       witnesses: witnessesOf(chain),
+      explorer: chain.explorer ?? null,
       default: chain.chain === defaultName,
     })),
     venues: settings.VENUES.map((venue) => ({

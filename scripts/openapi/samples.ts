@@ -217,4 +217,5 @@ export const SAMPLE = {
   withdrawal_id: "0190a0b0-0000-7000-8000-000000000006",
   withdrawals_paused: false,
   witnesses: 2,
+  explorer: "https://polygonscan.com",
 } as const;

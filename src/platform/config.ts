@@ -33,6 +33,11 @@ const Chain = z.strictObject({
   finalized: z.boolean().default(false),
   /** An alert follows if `finalized`, or else the head, has not risen for this time. */
   finality_stall_secs: z.int().min(60).default(900),
+  /** A block explorer. Its pages of transactions are at `/tx/<hash>`. */
+  explorer: z
+    .url({ protocol: /^https$/ })
+    .transform((text) => text.replace(/\/+$/, ""))
+    .optional(),
   /** The first block that the watcher reads: the block in which the vault was deployed. */
   start_block: z.int().min(0).default(0),
   /** Maximum number of blocks in one eth_getLogs call. */

@@ -1,6 +1,11 @@
 /** The clock of the console's pages, and the pace at which it shows what events change. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { everyQuarterSecond, paced } from "../../packages/console/src/ui/clock.ts";
+import {
+  clockNow,
+  everyQuarterSecond,
+  paced,
+  secondNow,
+} from "../../packages/console/src/ui/clock.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -40,5 +45,13 @@ it("waits for the next tick when showing makes it due again", () => {
   expect(shown).toBeGreaterThan(5);
   expect(shown).toBeLessThan(20);
   pace.cancel();
+  stop();
+});
+
+it("shows the present second when a pause has ended", () => {
+  everyQuarterSecond(() => {})();
+  vi.advanceTimersByTime(60_000);
+  const stop = everyQuarterSecond(() => {});
+  expect(secondNow()).toBe(clockNow());
   stop();
 });

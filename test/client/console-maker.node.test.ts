@@ -5,9 +5,12 @@ import {
   arrange,
   averages,
   defaultPrice,
+  farFrom,
   nextField,
   obstacle,
   priceAfter,
+  promiseOf,
+  stepFrom,
 } from "../../packages/console/src/maker/quoting.ts";
 import {
   afterEvents,
@@ -76,6 +79,21 @@ describe("a price", () => {
     expect(at(null, 59_500_000n, "Ask")).toBe("over limit by 0.5");
     const inMoney = { usdc_amount: 60_000_000n };
     expect(obstacle(inMoney, "Bid", 600_000, { funds: 99n, most: 1n })).toBe("too few tokens");
+  });
+
+  it("is asked for twice if it is far from the last one", () => {
+    expect(farFrom(718_000, 990_000, 50_000)).toBe(272_000);
+    expect(farFrom(718_000, 768_000, 50_000)).toBeNull();
+    expect(farFrom(718_000, 400_000, 50_000)).toBe(318_000);
+    expect(farFrom(null, 990_000, 50_000)).toBeNull();
+    expect(farFrom(718_000, 990_000, null)).toBeNull();
+    expect([stepFrom(642_000, 1), stepFrom(1_000, -1)]).toEqual([643_000, 1_000]);
+  });
+
+  it("promises tokens or USDC", () => {
+    const of = { amount: 100_000_000n };
+    expect(promiseOf(of, "Bid", 600_000)).toBe(100_000_000n);
+    expect(promiseOf(of, "Ask", 600_000)).toBe(60_000_000n);
   });
 
   it("is followed by the next field that is on", () => {

@@ -8,6 +8,8 @@ import {
   totalOf,
 } from "../../packages/console/src/market/shown-quote.ts";
 import { cardsOf, sparklineOf } from "../../packages/console/src/markets/market-cards.ts";
+import { resultOf } from "../../packages/console/src/positions.ts";
+import { sceneOf } from "../../packages/console/src/ui/chart-scene.ts";
 import {
   compactUnits,
   formatChance,
@@ -137,6 +139,49 @@ describe("market cards", () => {
       endY: "5.0",
     });
     expect(sparklineOf({ prices: [null, 7], last_price: 7 }, box)).toBeNull();
+  });
+});
+
+describe("a position", () => {
+  const of = { amount: 1_200_000_000n, average_price: 594_000, realized: 0n };
+
+  it("has won or lost what it is worth less what it cost, and what its sales brought", () => {
+    expect(resultOf({ ...of, value: 760_800_000n })).toBe(48_000_000n);
+    expect(resultOf({ ...of, value: 760_800_000n, realized: -50_000_000n })).toBe(-2_000_000n);
+    expect(resultOf({ ...of, amount: 0n, value: null, realized: 7n })).toBe(7n);
+    expect(resultOf({ ...of, value: null })).toBeNull();
+    expect(resultOf({ ...of, value: 1n, average_price: null, realized: null })).toBeNull();
+  });
+});
+
+describe("a chart", () => {
+  const at = (minute: number) => new Date(NOW + minute * 60_000).toISOString();
+  const points = [0, 1, 2, 3].map((minute) => ({
+    at: at(minute),
+    value: 50 + minute,
+    volume: minute,
+  }));
+  const box = { unit: "%", width: 600, height: 280 } as const;
+
+  it("has room for its highest and lowest value, and marks round ones", () => {
+    const scene = sceneOf([{ name: "", points }], box);
+    expect(scene).toMatchObject({ low: 48, high: 55 });
+    expect(scene?.ys).toEqual([48, 50, 52, 54]);
+    expect(scene?.paths[0]?.match(/[ML]/g)).toHaveLength(4);
+    expect(scene?.bars.match(/M/g)).toHaveLength(3);
+    expect(sceneOf([{ name: "", points: points.slice(0, 1) }], box)).toBeNull();
+  });
+
+  it("reads the nearest instant, and older values of the other lines", () => {
+    const scene = sceneOf(
+      [
+        { name: "a", points },
+        { name: "b", points: points.slice(1, 2) },
+      ],
+      box,
+    );
+    expect(scene?.read(0)).toEqual({ at: Date.parse(at(0)), values: [50, null] });
+    expect(scene?.read(10_000)).toEqual({ at: Date.parse(at(3)), values: [53, 51] });
   });
 });
 

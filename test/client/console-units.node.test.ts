@@ -1,6 +1,8 @@
 /** Texts of amounts and prices in the console. */
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  exactUnits,
   formatPrice,
   formatUnits,
   parsePrice,
@@ -27,8 +29,31 @@ describe("the console's amounts", () => {
     ["1.0000001", null],
     ["1e3", null],
     ["", null],
+    ["1,5", null],
+    ["10,00", null],
+    ["1.000,50", null],
+    ["1,00,000", null],
+    [",100", null],
+    ["1,234.", null],
+    ["1000", 1_000_000_000n],
   ])("reads %j as %s", (text, amount) => {
     expect(parseUnits(text)).toBe(amount);
+  });
+
+  it("reads what it shows, and nothing else that has a comma", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max: 2n ** 62n }), (amount) => {
+        expect(parseUnits(formatUnits(amount))).toBe(amount);
+        expect(parseUnits(exactUnits(amount))).toBe(amount);
+      }),
+    );
+    const comma = fc.stringMatching(/^\d{0,4}(,\d{0,4}){1,2}(\.\d{0,3})?$/);
+    fc.assert(
+      fc.property(comma, (text) => {
+        const isGrouped = /^\d{1,3}(,\d{3})+(\.\d{1,3})?$/.test(text);
+        if (!isGrouped) expect(parseUnits(text)).toBeNull();
+      }),
+    );
   });
 
   it("keeps cents and prices apart", () => {

@@ -1,13 +1,13 @@
 /** What the console's wallet writes into files, reads from a pasted key, and says of withdrawals. */
 import { NoAnswer, Problem, type Withdrawal } from "@rfq-custody/client";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { csvFile, csvLine } from "../../packages/console/src/csv.ts";
+import { explain, FieldError, fieldErrorsOf } from "../../packages/console/src/ui/problems.ts";
 import { endOfMinute } from "../../packages/console/src/units.ts";
 import {
   apiKeyOf,
   approvalNeeded,
   type Circumstances,
-  fieldOf,
   mayHaveArrived,
   stepsOf,
   whyItWaits,
@@ -84,17 +84,46 @@ it("shows the steps that a withdrawal has behind it and ahead of it", () => {
   expect(states(withdrawal("cancelled", 1n))).toEqual(["You asked: done", "Cancelled: failed"]);
 });
 
-it("places an error at its field, and doubts only what may have arrived", () => {
-  const problem = (code: string, status: number, more = {}) =>
-    new Problem({ code, ...more }, { status });
-  expect(fieldOf(problem("insufficient_funds", 409))).toBe("amount");
-  expect(fieldOf(problem("scope_missing", 403))).toBe("key");
-  expect(fieldOf(problem("address_not_listed", 409))).toBe("to");
-  expect(fieldOf(problem("internal", 500))).toBeUndefined();
+const problem = (code: string, status: number, more = {}) =>
+  new Problem({ code, ...more }, { status });
+
+it("doubts only what may have arrived", () => {
   expect(mayHaveArrived(problem("insufficient_funds", 409))).toBe(false);
-  expect(mayHaveArrived(problem("withdrawals_paused", 503, { outcome: "none" }))).toBe(false);
+  expect(mayHaveArrived(problem("withdrawals_paused", 503))).toBe(false);
+  expect(mayHaveArrived(problem("unavailable", 503, { outcome: "none" }))).toBe(false);
   expect(mayHaveArrived(problem("internal", 500))).toBe(true);
   expect(mayHaveArrived(new NoAnswer("POST /custody/withdraw", "no response in time"))).toBe(true);
+});
+
+describe("an error", () => {
+  const at = (error: unknown, ...fields: string[]) =>
+    Object.fromEntries(
+      fieldErrorsOf(error, (name) => fields.includes(name), { expires_in_secs: "minutes" }),
+    );
+  const invalid = problem("invalid_request", 400, {
+    detail: "body.expires_in_secs: must be an integer from 1 to 86400",
+    errors: [{ path: "body.expires_in_secs", message: "must be an integer from 1 to 86400" }],
+  });
+
+  it("stands at the field that caused it, once and in words", () => {
+    expect(at(invalid, "minutes")).toEqual({ minutes: "Must be an integer from 1 to 86400." });
+    expect(at(problem("scope_missing", 403), "key")).toEqual({
+      key: "This key or session may not do that.",
+    });
+    expect(at(problem("address_not_listed", 409), "to")).toHaveProperty("to");
+    expect(at(new FieldError("amount", "Too much."))).toEqual({ amount: "Too much." });
+    expect(at(problem("internal", 500), "key")).toEqual({});
+    expect(at(problem("signature_invalid", 401), "amount")).toEqual({});
+  });
+
+  it("says amounts as a person reads them", () => {
+    const units = { available: "0x0", required: "0x362b01c" };
+    expect(explain(problem("insufficient_funds", 409, units))).toBe(
+      "This needs 56.79926, and you can use 0.00.",
+    );
+    expect(explain(invalid)).toBe("Expires_in_secs must be an integer from 1 to 86400.");
+    expect(explain(problem("new_code", 409, { detail: "something new" }))).toBe("Something new.");
+  });
 });
 
 it("writes no cell that a spreadsheet runs as a formula", () => {

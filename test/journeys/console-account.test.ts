@@ -32,7 +32,7 @@ it("makes and revokes a key, turns TOTP on, lists an address and cancels a withd
     const moves = page.getByRole("region", { name: "Deposits and withdrawals", exact: true });
     await moves.getByText("credited").waitFor();
     await page.getByRole("link", { name: "Addresses and limits" }).click();
-    const policy = page.getByRole("region", { name: "Policy" });
+    const policy = page.getByRole("region", { name: "Limits" });
     await policy.getByText("Change it").click();
     await policy.getByLabel("Approve withdrawals above, USDC a day").fill("10");
     await policy.getByLabel("Your password").fill(owner.password);
@@ -76,7 +76,7 @@ async function withdrawKey(page: Page, { password }: Trader): Promise<string> {
   await keys.getByRole("button", { name: "Create the key" }).click();
   const receipt = keys.getByRole("status").filter({ hasText: "It is shown once." });
   await receipt.waitFor();
-  const copied = await receipt.locator("p").innerText();
+  const copied = await receipt.locator("p").first().innerText();
   const [id = ""] = await receipt.locator("code").allInnerTexts();
   await keys.getByText("waits for approval").waitFor();
   const approved = await stack.operator({ command: ["api-key", "approve"], options: { id } });
@@ -111,7 +111,10 @@ async function makeAndRevokeKey(page: Page, { password }: Trader): Promise<void>
   await keys.getByRole("button", { name: "I have copied it" }).click();
   await keys.getByText("50.00 a trade").waitFor();
   await keys.getByRole("button", { name: "Revoke the key by clicks" }).click();
+  await keys.getByText("Programs that use by clicks stop.").waitFor();
+  await keys.getByRole("button", { name: "Yes, revoke" }).click();
   await keys.getByText(/^revoked /).waitFor();
+  await page.getByText("The key by clicks is revoked.").waitFor();
 }
 
 async function turnTotpOn(page: Page, { password }: Trader): Promise<TOTP> {

@@ -117,7 +117,7 @@ describe("a story of the console", () => {
       await page.getByRole("status").filter({ hasText: "Arrived" }).waitFor();
       const [paid] = (await owner.session.custody.withdrawals({ limit: 1 }).page()).items;
       const { transaction_hash } = paid ?? expect.fail("no withdrawal");
-      await page.getByText(transaction_hash ?? "no hash").waitFor();
+      await page.getByTitle(transaction_hash ?? "no hash").waitFor();
     }));
 
   it("quotes twenty requests by keyboard", () =>
@@ -132,7 +132,7 @@ describe("a story of the console", () => {
       const asked = [];
       for (let second = 0; second < 20; second++) asked.push(await ask(300 + second));
 
-      const { story, page } = await begin(browser, maker, 45);
+      const { story, page } = await begin(browser, maker, 55);
       await story.press("link", "Make markets");
       await story.read("heading", "20 requests");
       await page.getByPlaceholder("64.8").nth(19).waitFor();
@@ -266,7 +266,7 @@ describe("a withdrawal in the console", () => {
       await filter.waitFor();
       const before = await filter.boundingBox();
       seen.resolve();
-      await page.locator(".chart canvas").waitFor();
+      await page.locator(".chart svg").waitFor();
       expect(await filter.boundingBox()).toEqual(before);
       await page.unrouteAll({ behavior: "wait" });
       await page.getByLabel("Direction").selectOption("out");

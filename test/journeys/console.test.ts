@@ -173,7 +173,7 @@ describe("the console", () => {
       const stored = await page.evaluate<number>("localStorage.length + sessionStorage.length");
       expect(stored + (await page.context().cookies()).length).toBe(0);
       await page.reload();
-      await page.getByRole("button", { name: "Sign in" }).waitFor();
+      await page.getByRole("link", { name: "Sign in" }).waitFor();
     }));
 
   inRelease(() => {

@@ -172,6 +172,8 @@ export type ServiceConfig = {
     max_withdrawal: bigint;
     /** RPC endpoints that must agree before money moves: 1 or 2. */
     witnesses: number;
+    /** A block explorer, whose pages of transactions are at `/tx/<hash>`. Null: none. */
+    explorer: string | null;
     default: boolean;
   }[];
   venues: {

@@ -1,10 +1,12 @@
-/** What is traded: the deployment's venues, and the names of listed markets. */
+/** What is traded: the deployment's venues, its markets and what they trade at. */
 import type { MarketAsset, ServiceConfig, Ticker } from "@rfq-custody/client";
-import { questionOf } from "./markets/market-cards.ts";
-import { useList, useRead } from "./session/session.tsx";
 import { keepPreviousData } from "@tanstack/react-query";
-import { assetKey, shortId } from "./units.ts";
+import { useMemo, useState } from "react";
+import { questionOf } from "./markets/market-cards.ts";
+import { useList, useRead, useWhole } from "./session/session.tsx";
+import { assetKey } from "./units.ts";
 
+/** A page shows what it can without it. */
 export function useConfig(): ServiceConfig | undefined {
   return useRead(["config"], (client) => client.config(), { rare: true });
 }
@@ -15,17 +17,29 @@ export function useVenueOptions(): Record<string, string> {
   return { "": "All", ...Object.fromEntries(venues) };
 }
 
-/** Enough for a page of cards. A search narrows it. */
-const LISTED = 500;
+/** About fifty cards. */
+const LISTED = 120;
 
-/** The open markets whose title or outcome contains every word. */
-export function useMarketList(search: string) {
+/** The open markets whose title or outcome contains every word, the most traded questions first. */
+export function useMarketList(search: string, venue_id: string) {
   const q = search.trim();
-  const filter = { status: "open", limit: LISTED, ...(q === "" ? {} : { q }) } as const;
-  return useList(["markets", q], (client) => client.markets(filter), {
+  const [pages, setPages] = useState(1);
+  const filter = {
+    status: "open",
+    sort: "volume",
+    limit: LISTED,
+    ...(q === "" ? {} : { q }),
+    ...(venue_id === "" ? {} : { venue_id }),
+  } as const;
+  const read = useWhole(["markets", q, venue_id], (client) => client.markets(filter), {
     rare: true,
     placeholderData: keepPreviousData,
+    pages,
   });
+  return {
+    markets: read?.items,
+    more: read?.isCut === true ? () => setPages(pages + 1) : null,
+  };
 }
 
 /** Outcomes of a question that are shown beside each other. */
@@ -33,77 +47,39 @@ const OUTCOMES = 50;
 
 /** The outcomes of one question, the closed ones too. Empty: the asset is not listed. */
 export function useMarket(asset: MarketAsset) {
-  const read = useRead(
+  return useRead(
     ["market", asset.venue_id, asset.asset_id],
     async (client) => {
       const { items } = await client.markets({ ...asset, limit: 1 }).page();
       const [market] = items;
       if (market === undefined) return [];
       const { venue_id, event_id, title } = market;
-      const found = event_id === null ? { q: title } : { event_id };
+      const found = event_id === null ? { q: title.slice(0, 100) } : { event_id };
       const all = (await client.markets({ venue_id, ...found, limit: OUTCOMES }).page()).items;
       const same = all.filter((other) => questionOf(other) === questionOf(market));
       return [market, ...same.filter(({ asset_id }) => asset_id !== market.asset_id)];
     },
     { rare: true },
   );
-  return read ?? [];
 }
 
-/** The service reads them every ten seconds. */
+/** The service reads them every few seconds. */
 const TICKERS_MS = 10_000;
 /** By `assetKey`. */
 export type Tickers = ReadonlyMap<string, Ticker>;
 const NONE: Tickers = new Map();
 
-/** A page. Listed markets are first, so nobody hides them. */
+/** A page. The listed markets that traded most are first. */
 const TRADED = 500;
 
-/** What traded in the last day, by venue and asset. */
+/** What traded in the last day, by venue and asset. A page is of use without. */
 export function useTickers(): Tickers {
-  const read = useRead(
-    ["tickers"],
-    async (client) => {
-      const { items } = await client.rfq.tickers({ limit: TRADED }).page();
-      return new Map(items.map((ticker) => [assetKey(ticker), ticker]));
-    },
-    { refetchEvery: TICKERS_MS },
+  const read = useList(["tickers"], (client) => client.rfq.tickers({ limit: TRADED }), {
+    refetchEvery: TICKERS_MS,
+    optional: true,
+  });
+  return useMemo(
+    () => (read === undefined ? NONE : new Map(read.map((one) => [assetKey(one), one]))),
+    [read],
   );
-  return read ?? NONE;
-}
-
-/** Enough for the names of what one user holds and sees. Others are shown by their ids. */
-const NAMED = 500;
-
-export type Asset = { venue_id: string | null; asset_id: string | null };
-export type Name = { readonly title: string; readonly outcome: string };
-const USDC: Name = { title: "USDC", outcome: "" };
-
-export function textOf({ title, outcome }: Name): string {
-  return outcome === "" ? title : `${title}: ${outcome}`;
-}
-
-/** The names of assets: of the market and the outcome, or the ids if it is not listed. */
-export function useNames(): (asset: Asset) => Name {
-  const names = useRead(
-    ["market-names"],
-    async (client) => {
-      const { items } = await client.markets({ limit: NAMED }).page();
-      return new Map(items.map(({ title, outcome, ...of }) => [assetKey(of), { title, outcome }]));
-    },
-    { rare: true },
-  );
-  return ({ venue_id, asset_id }) =>
-    venue_id === null || asset_id === null
-      ? USDC
-      : (names?.get(assetKey({ venue_id, asset_id })) ?? {
-          title: `${venue_id} ${shortId(asset_id)}`,
-          outcome: "",
-        });
-}
-
-/** As `useNames`, in one text. */
-export function useAssetName(): (asset: Asset) => string {
-  const nameOf = useNames();
-  return (asset) => textOf(nameOf(asset));
 }

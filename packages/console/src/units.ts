@@ -5,11 +5,22 @@ import { formatUnits as plain, parseUnits as exact } from "@rfq-custody/client";
 export { plain as exactUnits };
 
 const ONE = 1_000_000n;
+/** Of numbers and dates alike. `parseUnits` reads what it writes. */
+export const LOCALE = "en-GB";
+const NUMBER = new Intl.NumberFormat(LOCALE, {
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 6,
+});
 
 /** `1234500000n` as `1,234.50`: at least two decimals, no more than needed. */
 export function formatUnits(amount: bigint): string {
-  const [whole = "", decimals = ""] = plain(amount).replace("-", "−").split(".");
-  return `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${decimals.padEnd(2, "0")}`;
+  // Safe cast: a decimal number, of which a string keeps every digit.
+  return NUMBER.format(plain(amount) as `${number}`).replace("-", "−");
+}
+
+/** As `formatUnits`, with the sign of a gain too. */
+export function formatSigned(amount: bigint): string {
+  return `${amount > 0n ? "+" : ""}${formatUnits(amount)}`;
 }
 
 /** As `formatUnits` without useless zeros: `1234500000n` as `1,234.5`. */
@@ -17,10 +28,17 @@ export function formatTokens(amount: bigint): string {
   return formatUnits(amount).replace(/\.?0+$/, "");
 }
 
+const CENT = 10_000n;
+
 /** To the cent, rounded down, for where the exact amount is elsewhere. Less than a cent stays. */
 export function toCent(amount: bigint): bigint {
-  const rest = amount % 10_000n;
+  const rest = amount % CENT;
   return rest === amount ? amount : amount - rest;
+}
+
+/** To the cent, rounded up, for what somebody pays. */
+export function upToCent(amount: bigint): bigint {
+  return ((amount + CENT - 1n) / CENT) * CENT;
 }
 
 /** `842310000000n` as `842k`: for volumes, where the digits say nothing. */
@@ -51,10 +69,15 @@ export function tenths(price: number): string {
   return `${Math.floor(rounded / 10)}.${rounded % 10}`;
 }
 
+/** Commas only before three digits, because `1,5` is not fifteen. */
+const AMOUNT = /^(\d{1,3}(,\d{3})+|\d+)(\.\d{1,6})?$/;
+
 /** Native units of a text such as `1,234.5`, or null if it is no amount above zero. */
 export function parseUnits(text: string): bigint | null {
+  const given = text.trim();
+  if (!AMOUNT.test(given)) return null;
   try {
-    const amount = exact(text.trim().replaceAll(",", ""));
+    const amount = exact(given.replaceAll(",", ""));
     return amount > 0n ? amount : null;
   } catch {
     return null;
@@ -107,8 +130,8 @@ export function shortId(id: string): string {
 }
 
 // Kept, because making one takes longer than rendering a row.
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const TIME = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
 
 /** The last instant of a minute of local time, as a field of minutes names it. */
 export function endOfMinute(minute: string): Date {

@@ -1,6 +1,7 @@
 /** A person in the console who finds everything by role and accessible name, as a reader says it. */
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
+import { layoutFaults } from "./console/layout.ts";
 import type { Trader } from "./stack.ts";
 
 type Role = Parameters<Page["getByRole"]>[0];
@@ -24,7 +25,7 @@ export async function enter(
   { baseUrl, trader }: { baseUrl: string; trader: Pick<Trader, "email" | "password"> },
 ): Promise<void> {
   page.on("pageerror", (error) => expect.soft(error.message).toBe(""));
-  await page.goto(`${baseUrl}/console/`);
+  await page.goto(`${baseUrl}/console/#sign-in`);
   await page.getByLabel("Email").fill(trader.email);
   await page.getByLabel("Password").fill(trader.password);
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -46,12 +47,14 @@ export class Story {
   async press(role: Role, name: Name, within?: Name): Promise<void> {
     this.#count(`press ${role} ${String(name)}`);
     await this.#find(role, name, within).click();
+    await this.#look(name);
   }
 
   async fill(name: Name, text: string, within?: Name): Promise<void> {
     this.#count(`fill ${String(name)}`);
     // By its label, because a password field has no role.
     await this.#place(within).getByLabel(name, { exact: true }).fill(text);
+    await this.#look(name);
   }
 
   /** A key on what has the focus, as `Enter` or `Tab`. */
@@ -70,6 +73,12 @@ export class Story {
   /** Waits for what the person reads. No action. */
   async read(role: Role, name: Name, within?: Name): Promise<void> {
     await this.#find(role, name, within).waitFor();
+    await this.#look(name);
+  }
+
+  /** Pages are right after each step, and not only at rest. */
+  async #look(name: Name): Promise<void> {
+    expect.soft(await layoutFaults(this.#page), `after ${String(name)}`).toEqual([]);
   }
 
   #find(role: Role, name: Name, within?: Name): Locator {

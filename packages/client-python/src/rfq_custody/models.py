@@ -986,6 +986,8 @@ class ChainConfig:
     """
     witnesses: int
     """RPC endpoints that must agree before a deposit is credited or a withdrawal ends: 1 or 2"""
+    explorer: str | None
+    """A block explorer, whose pages of transactions are at `/tx/<hash>`; None: none is known"""
     default: bool
     """Whether requests without `chain` use this chain"""
 

@@ -1,9 +1,13 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useAct, useClient, useSession } from "../session/session.tsx";
-import { ActionButton, CheckField, Form, TextField } from "../ui/form.tsx";
+import { ActionButton } from "../ui/actions.tsx";
+import { Choice } from "../ui/choices.tsx";
+import { CheckField, Form, TextField } from "../ui/form.tsx";
+import { Place } from "../ui/place.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
 import { PagedTable, Part } from "../ui/records.tsx";
-import { When } from "../ui/values.tsx";
+import { applyTheme, chosenTheme, THEMES } from "../theme.ts";
+import { Id, When } from "../ui/values.tsx";
 import { formatTime } from "../units.ts";
 import { ApiKeys } from "./api-keys.tsx";
 import { StepUpFields, stepUp, stepUpOrRecover, useWhoAmI } from "./step-up.tsx";
@@ -13,13 +17,44 @@ const ROWS = 25;
 export default function AccountPage() {
   return (
     <>
-      <ApiKeys />
+      <Place of="your keys">
+        <ApiKeys />
+      </Place>
       <div className="columns">
-        <Totp />
+        <Place of="your authenticator app">
+          <Totp />
+        </Place>
         <Password />
       </div>
-      <SecurityEvents />
+      <Place of="the security events">
+        <SecurityEvents />
+      </Place>
+      <ThisBrowser />
     </>
+  );
+}
+
+function ThisBrowser() {
+  const { email, signOut } = useSession();
+  const [theme, setTheme] = useState(chosenTheme);
+  return (
+    <Part title="This browser">
+      <div className="row">
+        <Choice
+          label="Colours"
+          options={THEMES}
+          value={theme}
+          onChange={(next) => {
+            setTheme(next);
+            applyTheme(next);
+          }}
+        />
+        <span className="muted">Signed in as {email}</span>
+        <button type="button" onClick={signOut}>
+          Sign out
+        </button>
+      </div>
+    </Part>
   );
 }
 
@@ -43,6 +78,7 @@ function Totp() {
             : `Another device replaces it ${formatTime(replacement)}. Until then this one counts. `}
           <ActionButton
             label="Keep it"
+            done="The app stays."
             run={() => act((client) => client.auth.cancelTotpRemoval())}
           />
         </p>
@@ -70,15 +106,7 @@ function Enrolment({ isOn }: { isOn: boolean }) {
   const [codes, setCodes] = useState<readonly string[]>([]);
   return (
     <>
-      {codes.length === 0 ? null : (
-        <div className="card receipt" role="status">
-          <p>Keep these recovery codes. They are shown once.</p>
-          <pre>{codes.join("\n")}</pre>
-          <button type="button" onClick={() => setCodes([])}>
-            I have kept them
-          </button>
-        </div>
-      )}
+      {codes.length === 0 ? null : <RecoveryCodes codes={codes} kept={() => setCodes([])} />}
       {started === null ? (
         <Form
           label="Authenticator app"
@@ -119,6 +147,51 @@ function Enrolment({ isOn }: { isOn: boolean }) {
   );
 }
 
+type RecoveryCodesProps = { codes: readonly string[]; kept: () => void };
+
+/** Nothing shows them again, so the browser asks before the page that has them goes. */
+function RecoveryCodes({ codes, kept }: RecoveryCodesProps) {
+  const text = codes.join("\n");
+  useEffect(() => {
+    const ask = (event: Event) => event.preventDefault();
+    const stay = ({ oldURL }: HashChangeEvent) => {
+      if (confirm("The recovery codes are not shown again. Leave them?")) return;
+      history.replaceState(null, "", oldURL);
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    };
+    addEventListener("beforeunload", ask);
+    // Before the router hears of it.
+    addEventListener("hashchange", stay, { capture: true });
+    return () => {
+      removeEventListener("beforeunload", ask);
+      removeEventListener("hashchange", stay, { capture: true });
+    };
+  }, []);
+  return (
+    <div className="card receipt" role="status">
+      <p>Keep these recovery codes. They are shown once.</p>
+      <pre>{text}</pre>
+      <p className="row">
+        <ActionButton
+          label="Copy them"
+          done="The recovery codes are copied."
+          run={() => navigator.clipboard.writeText(text)}
+        />
+        <a
+          className="button plain"
+          download="recovery-codes.txt"
+          href={`data:text/plain,${encodeURIComponent(text)}`}
+        >
+          Download them
+        </a>
+        <button type="button" className="primary" onClick={kept}>
+          I have kept them
+        </button>
+      </p>
+    </div>
+  );
+}
+
 function Password() {
   const client = useClient();
   const { replace } = useSession();
@@ -127,6 +200,7 @@ function Password() {
       <Form
         label="Change the password"
         action="Change it"
+        names={{ new_password: "new" }}
         done="Changed. Earlier sessions have ended."
         submit={async (values) =>
           replace(
@@ -152,6 +226,11 @@ function Password() {
   );
 }
 
+/** `totp_enabled` as "authenticator app enabled". */
+function eventOf(kind: string): string {
+  return kind.replaceAll("_", " ").replace("totp", "authenticator app").replace("api key", "key");
+}
+
 function SecurityEvents() {
   const client = useClient();
   const { signOut } = useSession();
@@ -161,10 +240,6 @@ function SecurityEvents() {
   };
   return (
     <Part title="Security events">
-      <p className="row">
-        <ActionButton kind="danger" label="End all sessions" run={end(false)} />
-        <ActionButton kind="danger" label="End all sessions and revoke all keys" run={end(true)} />
-      </p>
       <PagedTable
         caption="Events, newest first"
         queryKey={["audit-events"]}
@@ -173,12 +248,26 @@ function SecurityEvents() {
         empty="No events yet."
         columns={[
           ["Time", ({ created_at }) => <When at={created_at} />],
-          ["What", ({ kind }) => kind.replaceAll("_", " ")],
-          ["By", ({ actor }) => actor],
-          ["From", ({ ip }) => ip ?? "–"],
-          ["About", ({ subject_id: id }) => (id === null ? "–" : <code>{id}</code>)],
+          ["What", ({ kind }) => eventOf(kind)],
+          ["By", ({ actor }) => actor.replace("api_key", "key")],
+          ["From", ({ ip }) => ip ?? ""],
+          ["About", ({ subject_id: id }) => (id === null ? "" : <Id id={id} />)],
         ]}
       />
+      <p className="row">
+        <ActionButton
+          kind="danger"
+          label="End all sessions"
+          ask="This one too, here and everywhere?"
+          run={end(false)}
+        />
+        <ActionButton
+          kind="danger"
+          label="End all sessions and revoke all keys"
+          ask="Programs that use your keys stop too. Go on?"
+          run={end(true)}
+        />
+      </p>
     </Part>
   );
 }

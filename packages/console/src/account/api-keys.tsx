@@ -3,9 +3,10 @@ import { useState } from "react";
 import { useConfig } from "../markets.ts";
 import { stepUp, StepUpFields } from "./step-up.tsx";
 import { useAct, useList } from "../session/session.tsx";
-import { ActionButton, CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
+import { ActionButton } from "../ui/actions.tsx";
+import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
 import { Part, Table } from "../ui/records.tsx";
-import { When } from "../ui/values.tsx";
+import { fromNow, Id, When } from "../ui/values.tsx";
 import { formatTime, formatUnits } from "../units.ts";
 
 const LISTED = 100;
@@ -23,7 +24,7 @@ export function ApiKeys() {
         empty="No keys yet."
         columns={[
           ["Label", ({ label }) => label],
-          ["Id", ({ api_key_id }) => <code>{api_key_id}</code>],
+          ["Id", ({ api_key_id }) => <Id id={api_key_id} />],
           [
             "Scopes",
             ({ scopes, active_from: from }) =>
@@ -41,6 +42,8 @@ export function ApiKeys() {
                 .filter(Boolean)
                 .join(", ") || "none",
           ],
+          ["Ends", ({ expires_at: end }) => (end === null ? "never" : <When at={end} />)],
+          ["From", ({ allowed_ips: ips }) => ips?.join(", ") ?? ""],
           ["Last used", ({ last_used_at: at }) => (at === null ? "never" : <When at={at} />)],
           [
             "Revoke",
@@ -50,11 +53,14 @@ export function ApiKeys() {
                   kind="danger"
                   label="Revoke"
                   name={`Revoke the key ${label}`}
+                  ask={`Programs that use ${label} stop. Revoke it?`}
+                  done={`The key ${label} is revoked.`}
                   run={() => act((client) => client.auth.revokeApiKey({ api_key_id }))}
                 />
               ) : (
-                `revoked ${formatTime(revoked_at)}`
+                <span title={formatTime(revoked_at)}>revoked {fromNow(revoked_at)}</span>
               ),
+            "actions",
           ],
         ]}
       />
@@ -67,11 +73,7 @@ const USUAL_DAYS = 90;
 
 function NewKey() {
   const act = useAct("api-keys");
-  const config = useConfig();
   const [created, setCreated] = useState<NewApiKey | null>(null);
-  const [trades, setTrades] = useState(false);
-  const [withdraws, setWithdraws] = useState(false);
-  const [lasts, setLasts] = useState(false);
   return (
     <details>
       <summary>New key</summary>
@@ -84,58 +86,81 @@ function NewKey() {
             <br />
             Secret: <code>{created.secret}</code>
           </p>
-          <button type="button" onClick={() => setCreated(null)}>
-            I have copied it
-          </button>
+          <p className="row">
+            <ActionButton
+              label="Copy both"
+              done="The key's id and secret are copied."
+              run={() => navigator.clipboard.writeText(`${created.api_key_id} ${created.secret}`)}
+            />
+            <button type="button" className="primary" onClick={() => setCreated(null)}>
+              I have copied it
+            </button>
+          </p>
         </div>
       )}
       <Form
+        // Empty again once a key is made, the password too.
+        key={created?.api_key_id}
         label="New key"
         action="Create the key"
+        names={{ allowed_ips: "ips", expires_at: "days", scopes: "scope" }}
         submit={async (values) =>
           setCreated(await act((client) => client.auth.createApiKey(terms(values))))
         }
       >
-        <div className="row">
-          <TextField label="Label" name="label" required />
-          <TextField label="At most USDC a trade" name="trade" inputMode="decimal" />
-          <TextField label="At most USDC a day" name="day" inputMode="decimal" />
-          <TextField
-            label="Allowed addresses"
-            name="ips"
-            hint="IP addresses or ranges, by commas"
-            required={withdraws}
-          />
-          <TextField
-            label="Expires after days"
-            name="days"
-            inputMode="numeric"
-            hint={`${USUAL_DAYS} by default`}
-            required={withdraws}
-            onChange={(event) => setLasts(Number(event.currentTarget.value) > USUAL_DAYS)}
-          />
-        </div>
-        <fieldset>
-          <legend>It may</legend>
-          <CheckField label="read" name="scope" value="read" checked />
-          <CheckField label="trade" name="scope" value="trade" onChange={setTrades} />
-          <CheckField
-            label="withdraw, once the operator has approved the key"
-            name="scope"
-            value="withdraw"
-            onChange={setWithdraws}
-          />
-        </fieldset>
-        <fieldset>
-          <legend>Only on these venues (none: all)</legend>
-          {config?.venues.map(({ venue_id }) => (
-            <CheckField key={venue_id} label={venue_id} name="venue" value={venue_id} />
-          ))}
-        </fieldset>
-        <CheckField label="Each request and quote needs an idempotency key" name="idempotency" />
-        {trades || withdraws || lasts ? <StepUpFields /> : null}
+        <KeyFields />
       </Form>
     </details>
+  );
+}
+
+/** What is asked for depends on what the key may do. */
+function KeyFields() {
+  const config = useConfig();
+  const [trades, setTrades] = useState(false);
+  const [withdraws, setWithdraws] = useState(false);
+  const [lasts, setLasts] = useState(false);
+  return (
+    <>
+      <div className="row">
+        <TextField label="Label" name="label" required />
+        <TextField label="At most USDC a trade" name="trade" inputMode="decimal" />
+        <TextField label="At most USDC a day" name="day" inputMode="decimal" />
+        <TextField
+          label="Allowed addresses"
+          name="ips"
+          hint="IP addresses or ranges, by commas"
+          required={withdraws}
+        />
+        <TextField
+          label="Expires after days"
+          name="days"
+          inputMode="numeric"
+          hint={`${USUAL_DAYS} by default`}
+          required={withdraws}
+          onChange={(event) => setLasts(Number(event.currentTarget.value) > USUAL_DAYS)}
+        />
+      </div>
+      <fieldset>
+        <legend>It may</legend>
+        <CheckField label="read" name="scope" value="read" checked />
+        <CheckField label="trade" name="scope" value="trade" onChange={setTrades} />
+        <CheckField
+          label="withdraw, once the operator has approved the key"
+          name="scope"
+          value="withdraw"
+          onChange={setWithdraws}
+        />
+      </fieldset>
+      <fieldset>
+        <legend>Only on these venues (none: all)</legend>
+        {config?.venues.map(({ venue_id }) => (
+          <CheckField key={venue_id} label={venue_id} name="venue" value={venue_id} />
+        ))}
+      </fieldset>
+      <CheckField label="Each request and quote needs an idempotency key" name="idempotency" />
+      {trades || withdraws || lasts ? <StepUpFields /> : null}
+    </>
   );
 }
 
@@ -158,6 +183,10 @@ function terms(values: FormValues) {
     ...(ips.length === 0 ? {} : { allowed_ips: ips }),
     ...(values.optional("days") === undefined
       ? {}
-      : { expires_at: new Date(Date.now() + values.integer("days") * 86_400_000).toISOString() }),
+      : {
+          expires_at: new Date(
+            Date.now() + values.integer("days", 3_650) * 86_400_000,
+          ).toISOString(),
+        }),
   };
 }

@@ -9,6 +9,12 @@ import { paced } from "../ui/clock.ts";
 /** `total` is null until the first snapshot. */
 export type BoardView = { readonly rows: readonly Row[]; readonly total: number | null };
 
+/** Which requests are rows, and in which order. */
+export type Choice = {
+  readonly fits: (request: QuoteRequest) => boolean;
+  readonly order: (one: QuoteRequest, other: QuoteRequest) => number;
+};
+
 /** Changes as fast as messages arrive, and tells React at the pace of the page. */
 class Board {
   /** The grid, which tells whether somebody works in it. */
@@ -17,6 +23,7 @@ class Board {
   readonly #listeners = new Set<() => void>();
   #open: readonly QuoteRequest[] = [];
   #view: BoardView = { rows: [], total: null };
+  #choice: Choice = { fits: () => true, order: firstToEnd };
   readonly #pace = paced(() => {
     this.#arrange();
     for (const listener of this.#listeners) listener();
@@ -44,6 +51,11 @@ class Board {
     this.changed();
   }
 
+  choose(choice: Choice): void {
+    this.#choice = choice;
+    this.changed();
+  }
+
   readonly changed = this.#pace.due;
 
   #arrange(): void {
@@ -51,14 +63,17 @@ class Board {
     const kept = this.#open.filter((one) => this.#requests.get(one.request_id) === one);
     const known = new Set(kept);
     const added = [...this.#requests.values()].filter((request) => !known.has(request));
-    this.#open = [...kept, ...added].toSorted((one, other) =>
-      one.expires_at < other.expires_at ? -1 : 1,
-    );
+    this.#open = [...kept, ...added].toSorted(this.#choice.order);
+    const chosen = this.#open.filter(this.#choice.fits);
     const worksIn = this.grid?.matches(":hover, :focus-within") === true;
     const focused = this.grid?.querySelector("tr:focus-within")?.id ?? "";
-    const rows = arrange(this.#view.rows, this.#open, worksIn ? focused : null);
+    const rows = arrange(this.#view.rows, chosen, worksIn ? focused : null);
     this.#view = { rows, total: this.#open.length };
   }
+}
+
+export function firstToEnd(one: QuoteRequest, other: QuoteRequest): number {
+  return one.expires_at < other.expires_at ? -1 : 1;
 }
 
 export function useBoard(): readonly [BoardView, Board] {

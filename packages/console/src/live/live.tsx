@@ -4,9 +4,11 @@
  */
 import type { Quote, StreamMessage } from "@rfq-custody/client";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, use, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useClient, useRead } from "../session/session.tsx";
 import { clock, paced } from "../ui/clock.ts";
+import { type Connection, ConnectionContext } from "./connection.ts";
+import { sayOutcome } from "./outcomes.ts";
 import {
   afterEvents,
   isOfOthers,
@@ -17,23 +19,22 @@ import {
   receivedAfter,
 } from "./quote-events.ts";
 
-export type Connection = "connecting" | "live" | "lost" | "ended";
-
-const ConnectionContext = createContext<Connection>("connecting");
-
-export const useConnection = () => use(ConnectionContext);
-
 /** Which queries an event of the account makes old, by its type or the first part of it. */
 const CHANGES: Record<string, readonly string[]> = {
   "quote.received": ["my-requests"],
   quote: ["balances"],
-  match: ["my-requests", "matches", "balances", "ledger", "trades"],
+  match: ["my-requests", "matches", "balances", "ledger", "trades", "tickers"],
+  token: ["balances", "ledger"],
+  market: ["balances", "market", "markets"],
   request: ["my-requests"],
   deposit: ["deposits", "balances", "ledger"],
   withdrawal: ["withdrawals", "balances", "ledger"],
   protection: ["protection"],
   account: ["api-keys", "audit-events", "whoami", "policy", "withdrawal-addresses"],
 };
+/** Everybody's, so no event of the account makes them old. */
+const PUBLIC = ["config", "markets", "market", "tickers", "candles", "trades"];
+
 export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useClient();
   const queries = useQueryClient();
@@ -54,7 +55,9 @@ export function LiveProvider({ children }: { children: ReactNode }) {
           clock.offsetMs = Date.parse(message.data.server_time) - Date.now();
           setConnection("live");
           // Nothing is missed between the reads and the stream, because the reads come second.
-          void queries.invalidateQueries();
+          void queries.invalidateQueries({
+            predicate: ({ queryKey: [name] }) => !PUBLIC.includes(String(name)),
+          });
         } else if (message.type === "resync") void queries.invalidateQueries();
         else refresh.after(message);
       }
@@ -67,23 +70,19 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       refresh.stop();
     };
   }, [client, queries]);
-  return <ConnectionContext value={connection}>{children}</ConnectionContext>;
+  // The browser knows at once, while a stream waits for its next ping.
+  const isOnline = useSyncExternalStore(whenOnlineChanges, () => navigator.onLine);
+  const shown = isOnline || connection === "ended" ? connection : "lost";
+  return <ConnectionContext value={shown}>{children}</ConnectionContext>;
 }
 
-const CONNECTIONS: Record<Connection, string> = {
-  connecting: "Connecting…",
-  live: "Live",
-  lost: "Connection lost, reconnecting…",
-  ended: "Stream ended. Sign in again.",
-};
-
-export function ConnectionBadge() {
-  const connection = useConnection();
-  return (
-    <span className={`badge ${connection}`} role="status">
-      {CONNECTIONS[connection]}
-    </span>
-  );
+function whenOnlineChanges(changed: () => void): () => void {
+  addEventListener("online", changed);
+  addEventListener("offline", changed);
+  return () => {
+    removeEventListener("online", changed);
+    removeEventListener("offline", changed);
+  };
 }
 
 /** Applies events to the queries at the pace of the page. */
@@ -114,6 +113,7 @@ function refresher(queries: QueryClient) {
     const type = isOfOthers(message) ? "quote.received" : message.type;
     for (const name of CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? []) dueNames.add(name);
     if (isQuoteEvent(message)) quotes.push(message);
+    sayOutcome(message);
     if (message.type === "accept.refused") {
       const { request_id, reason } = message.data;
       queries.setQueryData([...REFUSED_ACCEPTS, request_id], reason);

@@ -74,11 +74,27 @@ export function obstacle(
   price: number,
   { funds, most }: { readonly funds: bigint | null; readonly most: bigint },
 ): string | null {
-  const tokens = tokensOf(request, price);
-  if (funds !== null && (side === "Bid" ? tokens : worth(tokens, price)) > funds)
+  if (funds !== null && promiseOf(request, side, price) > funds)
     return side === "Bid" ? "too few tokens" : "too few USDC";
   const over = atRisk(request, side, price) - most;
   return over > 0n ? `over limit by ${formatTokens(over)}` : null;
+}
+
+/** How far `price` is from the last one, if that is more than `most` allows, or null. */
+export function farFrom(last: number | null, price: number, most: number | null): number | null {
+  const distance = last === null ? 0 : Math.abs(price - last);
+  return most !== null && distance > most ? distance : null;
+}
+
+/** The price one step up or down, within what a price can be. */
+export function stepFrom(price: number, direction: 1 | -1): number {
+  return Math.min(Math.max(price + direction * STEP, STEP), ONE - STEP);
+}
+
+/** What a quote at this price sets aside: tokens to sell, or USDC to buy with. */
+export function promiseOf(request: RequestSize, side: Side, price: number): bigint {
+  const tokens = tokensOf(request, price);
+  return side === "Bid" ? tokens : worth(tokens, price);
 }
 
 /** The nearest field in this direction that is not off, or null. */

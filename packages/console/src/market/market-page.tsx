@@ -1,53 +1,55 @@
 /** One outcome of a market: its price, what one holds of it, and the ticket to trade it. */
-import type { Candle, Market, MarketAsset } from "@rfq-custody/client";
-import { keepPreviousData } from "@tanstack/react-query";
+import type { Market, MarketAsset } from "@rfq-custody/client";
 import { type ReactNode, useState } from "react";
 import { type Tickers, useConfig, useMarket, useTickers } from "../markets.ts";
 import { marketHref } from "../router.ts";
-import { useList, useRead } from "../session/session.tsx";
-import { Chart } from "../ui/chart.tsx";
-import { Choice } from "../ui/form.tsx";
+import { useDoor, useList } from "../session/session.tsx";
+import { useTitle } from "../title.ts";
+import { Loading, Place } from "../ui/place.tsx";
 import { Facts, Part, Table } from "../ui/records.tsx";
-import { Change, fromNow, resultOf, tokensOf, usdcOf, When } from "../ui/values.tsx";
+import { Change, fromNow, Price, tokensOf, usdcOf, When } from "../ui/values.tsx";
 import { assetKey, compactUnits, formatChance, roughPrice, shortId } from "../units.ts";
+import { Ended, PositionPart, Redeem } from "./position.tsx";
+import { PriceChart } from "./price-chart.tsx";
 import { Ticket } from "./ticket.tsx";
 
 const TRADES = 15;
 const REFRESH_MS = 5_000;
-const pointOf = ({ start: at, close }: Candle) => ({ at, value: close / 10_000 });
-const DAY_MS = 86_400_000;
-const RANGES = {
-  "1 d": { interval: "1m", ms: DAY_MS },
-  "1 w": { interval: "1h", ms: 7 * DAY_MS },
-  "3 m": { interval: "1h", ms: 90 * DAY_MS },
-  All: { interval: "1d", ms: null },
-} as const;
-const NAMES = { "1 d": "1 d", "1 w": "1 w", "3 m": "3 m", All: "All" } as const;
-/** One page of candles. A longer range shows the newest ones. */
-const POINTS = 1_000;
-const CHART_REFRESH_MS = 10_000;
 
-export default function MarketPage({ venue_id, asset_id }: { venue_id: string; asset_id: string }) {
+type MarketPageProps = { venue_id: string; asset_id: string; sells: boolean };
+
+export default function MarketPage({ venue_id, asset_id, sells }: MarketPageProps) {
   const config = useConfig();
   const venue = config?.venues.find((known) => known.venue_id === venue_id);
-  if (config === undefined) return <p role="status">Loading the market…</p>;
-  if (venue === undefined || !/^0x[0-9a-f]{1,64}$/i.test(asset_id))
-    return (
-      <p className="empty" role="status">
-        There is no such market. <a href="#markets">All markets</a>
-      </p>
-    );
+  const isId = /^0x[0-9a-f]{1,64}$/i.test(asset_id);
+  if (config === undefined) return <Loading what="the market" rows={8} />;
+  if (venue === undefined || !isId) return <Unknown />;
   const feeBps = BigInt(venue.taker_fee_bps);
-  return <Outcome asset={{ venue_id: venue.venue_id, asset_id }} feeBps={feeBps} />;
+  return <Outcome asset={{ venue_id, asset_id }} feeBps={feeBps} sells={sells} />;
 }
 
-function Outcome({ asset, feeBps }: { asset: MarketAsset; feeBps: bigint }) {
+function Unknown() {
+  return (
+    <p className="empty" role="status">
+      There is no such market. <a href="#markets">All markets</a>
+    </p>
+  );
+}
+
+type OutcomeProps = { asset: MarketAsset; feeBps: bigint; sells: boolean };
+
+function Outcome({ asset, feeBps, sells }: OutcomeProps) {
+  const { signed } = useDoor();
   const markets = useMarket(asset);
   const tickers = useTickers();
   const ticker = tickers.get(assetKey(asset));
-  const [market] = markets;
+  const [market] = markets ?? [];
   const title = market?.title ?? `${asset.venue_id} ${shortId(asset.asset_id)}`;
   const outcome = market?.outcome ?? "tokens";
+  useTitle(ticker === undefined ? title : `${formatChance(ticker.last_price)} ${title}`);
+  if (markets === undefined) return <Loading what="the market" rows={8} />;
+  // Nobody has listed or traded it, so it may be a slip in the address.
+  if (market === undefined && ticker === undefined && signed === null) return <Unknown />;
   return (
     <div className="split market">
       <div>
@@ -59,45 +61,110 @@ function Outcome({ asset, feeBps }: { asset: MarketAsset; feeBps: bigint }) {
           <h1>{title}</h1>
           <Siblings asset={asset} markets={markets} tickers={tickers} />
         </div>
-        <PriceChart asset={asset}>
-          <p className="big-price">
-            {ticker === undefined ? (
-              <span className="muted">No trade in the last day</span>
-            ) : (
-              <>
-                <b>{formatChance(ticker.last_price)}</b> <Change change={ticker.change} />{" "}
-                <span className="muted">in a day</span>
-              </>
-            )}
-          </p>
-        </PriceChart>
+        {market === undefined ? (
+          <p className="warn">This asset is not listed. Check its id before you trade it.</p>
+        ) : null}
+        <Place of="the prices">
+          <PriceChart asset={asset} outcome={outcome} markets={markets}>
+            <p className="big-price">
+              {ticker === undefined ? (
+                <span className="muted">No trade in the last day</span>
+              ) : (
+                <>
+                  <b>{formatChance(ticker.last_price)}</b> <Change change={ticker.change} />{" "}
+                  <span className="muted">in a day</span>
+                </>
+              )}
+            </p>
+          </PriceChart>
+        </Place>
         <Facts
           inline
           facts={{
             "Last trade": ticker && (
               <>
-                {roughPrice(ticker.last_price)}, <When at={ticker.last_price_at} />
+                <Price price={ticker.last_price} />, <When at={ticker.last_price_at} />
               </>
             ),
+            "Low to high, 24 h": ticker && lowToHigh(ticker.prices),
             "Volume, 24 h": ticker && `${compactUnits(ticker.usdc_amount)} USDC`,
             Fee: feeBps === 0n ? "" : `${Number(feeBps) / 100} %`,
-            Closes: market?.closes_at && fromNow(market.closes_at),
+            Closes: market?.status === "open" && market.closes_at && fromNow(market.closes_at),
           }}
         />
         <div className="columns after">
-          <Position asset={asset} outcome={outcome} />
-          <RecentTrades asset={asset} />
+          {signed === null ? null : (
+            <Place of="your position">
+              <div>
+                <PositionPart asset={asset} outcome={outcome} />
+                {market?.status === "open" ? <Redeem market={market} isPaid={false} /> : null}
+              </div>
+            </Place>
+          )}
+          <Place of="the trades">
+            <RecentTrades asset={asset} />
+          </Place>
         </div>
         {market === undefined ? null : <Rules market={market} />}
       </div>
-      <aside>
-        {market?.status === "closed" ? (
-          <Ended result={market.result} outcome={outcome} />
-        ) : (
-          <Ticket {...{ asset, outcome, feeBps }} lastPrice={ticker?.last_price ?? null} />
-        )}
-      </aside>
+      {market?.status === "closed" ? (
+        <aside>
+          <Ended market={market} outcome={outcome} />
+        </aside>
+      ) : signed === null ? (
+        <aside>
+          <Invitation asset={asset} outcome={outcome} />
+        </aside>
+      ) : (
+        <TicketPlace startsOpen={sells} outcome={outcome}>
+          <Ticket {...{ asset, outcome, feeBps, sells }} lastPrice={ticker?.last_price ?? null} />
+        </TicketPlace>
+      )}
     </div>
+  );
+}
+
+type TicketPlaceProps = { startsOpen: boolean; outcome: string; children: ReactNode };
+
+/** Beside the market, and on a phone a sheet over it. */
+function TicketPlace({ startsOpen, outcome, children }: TicketPlaceProps) {
+  const [isOpen, setOpen] = useState(startsOpen);
+  return (
+    <>
+      <aside className={isOpen ? "in-sheet open" : "in-sheet"}>
+        <button type="button" className="quiet sheet-close" onClick={() => setOpen(false)}>
+          Close
+        </button>
+        <Place of="your requests">{children}</Place>
+      </aside>
+      {isOpen ? null : (
+        <button type="button" className="primary ask-bar" onClick={() => setOpen(true)}>
+          Trade {outcome}
+        </button>
+      )}
+    </>
+  );
+}
+
+function lowToHigh(prices: readonly (number | null)[]): string {
+  const known = prices.filter((price) => price !== null);
+  return known.length < 2
+    ? ""
+    : `${roughPrice(Math.min(...known))} to ${roughPrice(Math.max(...known))}`;
+}
+
+/** In place of the ticket for a visitor. */
+function Invitation({ asset, outcome }: { asset: MarketAsset; outcome: string }) {
+  return (
+    <section className="card ticket" aria-label="Ask for quotes">
+      <h2>Ask for quotes on {outcome}</h2>
+      <p>
+        Makers compete for your size, and you see the price before you pay. You need an account.
+      </p>
+      <a className="button big" href={`#sign-in/${marketHref(asset).slice(1)}`}>
+        Sign in to ask for quotes
+      </a>
+    </section>
   );
 }
 
@@ -108,7 +175,12 @@ function Rules({ market: { description, rules_url, url } }: { market: Market }) 
   ] as const;
   return (
     <>
-      {description === null ? null : <p className="after">{description}</p>}
+      {description === null ? null : (
+        <div className="after">
+          <h2>What decides it</h2>
+          <p>{description}</p>
+        </div>
+      )}
       {links.map(([text, href]) =>
         href === null ? null : (
           <p key={text} className="after">
@@ -119,59 +191,6 @@ function Rules({ market: { description, rules_url, url } }: { market: Market }) 
         ),
       )}
     </>
-  );
-}
-
-/** An outcome's price over time, with what is known of the price now as `children`. */
-function PriceChart({ asset, children }: { asset: MarketAsset; children: ReactNode }) {
-  const [range, setRange] = useState<keyof typeof RANGES>("1 w");
-  const candles = useRead(
-    ["candles", asset.venue_id, asset.asset_id, range],
-    async (client) => {
-      const { interval, ms } = RANGES[range];
-      const from = ms === null ? {} : { from: new Date(Date.now() - ms) };
-      const page = await client.rfq.candles({ ...asset, interval, ...from, limit: POINTS }).page();
-      return page.items.toReversed();
-    },
-    { refetchEvery: CHART_REFRESH_MS, placeholderData: keepPreviousData },
-  );
-  return (
-    <figure>
-      <div className="between">
-        {children}
-        <Choice label="Range" options={NAMES} value={range} onChange={setRange} />
-      </div>
-      <figcaption className="sub">{summaryOf(candles)}</figcaption>
-      <Chart rows={candles} point={pointOf} unit="%" height={280} />
-    </figure>
-  );
-}
-
-function summaryOf(candles: readonly Candle[] | undefined): string {
-  if (candles === undefined) return "Loading prices…";
-  const [first, last] = [candles[0], candles.at(-1)];
-  if (first === undefined || last === undefined) return "No trade in this time.";
-  const low = Math.min(...candles.map((candle) => candle.low));
-  const high = Math.max(...candles.map((candle) => candle.high));
-  return (
-    `From ${formatChance(first.open)} to ${formatChance(last.close)}, ` +
-    `low ${formatChance(low)}, high ${formatChance(high)}`
-  );
-}
-
-function Ended({ result, outcome }: { result: number | null; outcome: string }) {
-  return (
-    <section className="card ticket" aria-label="Result">
-      <h2>Trading has ended</h2>
-      {result === null ? (
-        <p>The result is not known yet.</p>
-      ) : (
-        <p>
-          One {outcome} pays <b>{roughPrice(result)}</b>. Withdraw your tokens from the{" "}
-          <a href="#wallet">wallet</a> and redeem them at the venue.
-        </p>
-      )}
-    </section>
   );
 }
 
@@ -197,35 +216,7 @@ function Siblings({ asset, markets, tickers }: SiblingsProps) {
   );
 }
 
-function Position({ asset, outcome }: { asset: MarketAsset; outcome: string }) {
-  const position = useRead(
-    ["balances", "position", asset.venue_id, asset.asset_id],
-    async (client) => (await client.rfq.positions(asset).page()).items[0] ?? null,
-  );
-  return (
-    <Part title="Your position">
-      {position === undefined ? <p role="status">Loading…</p> : null}
-      {position === null ? <p className="muted">You hold none.</p> : null}
-      {position === undefined || position === null ? null : (
-        <Facts
-          facts={{
-            "You hold": (
-              <>
-                {tokensOf(position.amount) || "0"} {outcome}
-              </>
-            ),
-            "You paid, on average": roughPrice(position.average_price),
-            "Worth at the last price, USDC": usdcOf(position.value),
-            "Result of what you sold, USDC": resultOf(position),
-            "If it happens, it pays, USDC": usdcOf(position.amount),
-          }}
-        />
-      )}
-    </Part>
-  );
-}
-
-function RecentTrades({ asset }: { asset: MarketAsset }) {
+export function RecentTrades({ asset }: { asset: MarketAsset }) {
   const trades = useList(
     ["trades", asset.venue_id, asset.asset_id],
     (client) => client.rfq.trades({ ...asset, limit: TRADES }),
@@ -249,7 +240,15 @@ function RecentTrades({ asset }: { asset: MarketAsset }) {
             ),
           ],
           ["Tokens", ({ amount }) => tokensOf(amount), "number"],
-          ["Price", ({ price }) => <b>{roughPrice(price)}</b>, "number"],
+          [
+            "Price",
+            ({ price }) => (
+              <b>
+                <Price price={price} />
+              </b>
+            ),
+            "number",
+          ],
           ["USDC", ({ usdc_amount }) => usdcOf(usdc_amount), "number"],
           ["When", ({ created_at }) => <When at={created_at} />, "number"],
         ]}

@@ -1,18 +1,26 @@
 /** The quotes on one's open request: the best one large, the others folded. */
-import type { Match, Quote, QuoteRequest } from "@rfq-custody/client";
-import { skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { Quote, QuoteRequest } from "@rfq-custody/client";
+import { skipToken, useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useConnection } from "../live/connection.ts";
 import { RECEIVED_QUOTES, REFUSED_ACCEPTS } from "../live/live.tsx";
-import { useAct, useClient, useList } from "../session/session.tsx";
-import { ActionButton, ProblemText, useAction } from "../ui/form.tsx";
+import { useAct, useList } from "../session/session.tsx";
+import { useTitle } from "../title.ts";
+import { ActionButton } from "../ui/actions.tsx";
 import { clockNow, everyQuarterSecond } from "../ui/clock.ts";
-import { Countdown, Ring } from "../ui/values.tsx";
 import { Facts } from "../ui/records.tsx";
-import { formatPrice, formatTokens, formatUnits, sizeOf } from "../units.ts";
+import { Countdown, Price, Ring, usdcOf } from "../ui/values.tsx";
+import {
+  formatPrice,
+  formatTokens,
+  formatUnits,
+  roughPrice,
+  sizeOf,
+  toCent,
+  upToCent,
+} from "../units.ts";
 import { isBetter, nextShown, NOTHING_SHOWN, totalOf } from "./shown-quote.ts";
 
-/** The service settles an acceptance before this time has passed, or never. */
-const ACCEPT_WITHIN_MS = 5_000;
 /** As many as a side of a request has. */
 const MOST_QUOTES = 500;
 const DOING: Record<QuoteRequest["side"], string> = {
@@ -21,24 +29,45 @@ const DOING: Record<QuoteRequest["side"], string> = {
   TwoWay: "Asking both prices for",
 };
 
-type MarketProps = { lastPrice: number | null; onMatch: (match: Match) => void };
-type QuotesProps = MarketProps & { request: QuoteRequest; outcome: string };
+type AcceptProps = { accepting: boolean; accept: (quote: Quote) => Promise<void> };
+type MarketProps = AcceptProps & { lastPrice: number | null };
+type QuotesProps = MarketProps & {
+  request: QuoteRequest;
+  outcome: string;
+  /** Called before the person ends the request. */
+  ending: () => void;
+};
 
-export function Quotes({ request, outcome, ...market }: QuotesProps) {
+export function Quotes({ request, outcome, ending, ...market }: QuotesProps) {
   const act = useAct("my-requests");
   const { request_id, side, expires_at } = request;
-  const cancel = () => act((client) => client.rfq.cancelRequest({ request_id }));
+  const cancel = () => {
+    ending();
+    return act((client) => client.rfq.cancelRequest({ request_id }));
+  };
+  const askAgain = () => {
+    ending();
+    return act(async (client) => {
+      await client.rfq.cancelRequest({ request_id });
+      return client.rfq.request(sameTerms(request));
+    });
+  };
   const sides = side === "TwoWay" ? (["Bid", "Ask"] as const) : [side];
   return (
     <section className="card ticket" aria-label="Quotes on your request">
       <div className="between">
-        <h2>
+        <h2 tabIndex={-1}>
           {DOING[side]} {sizeOf(request)} {outcome}
         </h2>
         <ActionButton label="Cancel request" kind="link" run={cancel} />
       </div>
       {sides.map((one) => (
-        <BestQuote key={one} request_id={request_id} side={one} {...market} />
+        <BestQuote
+          key={one}
+          {...{ request_id, outcome, askAgain, ...market }}
+          side={one}
+          isOne={sides.length === 1}
+        />
       ))}
       <Standing request={request} />
       <p className="muted">
@@ -47,6 +76,15 @@ export function Quotes({ request, outcome, ...market }: QuotesProps) {
       </p>
     </section>
   );
+}
+
+function sameTerms(request: QuoteRequest) {
+  const { venue_id, asset_id, side, amount, usdc_amount, accept_price } = request;
+  const expires_in_secs = Math.round(
+    (Date.parse(request.expires_at) - Date.parse(request.created_at)) / 1_000,
+  );
+  const size = amount === undefined ? { usdc_amount: usdc_amount ?? 0n } : { amount };
+  return { venue_id, asset_id, side, expires_in_secs, accept_price: accept_price ?? null, ...size };
 }
 
 /** The price at which a quote is taken without a click, and why one was not. */
@@ -65,14 +103,23 @@ function Standing({ request: { request_id, accept_price: limit } }: { request: Q
   );
 }
 
-type BestQuoteProps = MarketProps & { request_id: string; side: Quote["side"] };
+type BestQuoteProps = MarketProps & {
+  request_id: string;
+  outcome: string;
+  side: Quote["side"];
+  isOne: boolean;
+  askAgain: () => Promise<unknown>;
+};
 
-function BestQuote({ request_id, side, lastPrice, onMatch }: BestQuoteProps) {
+function BestQuote(props: BestQuoteProps) {
+  const { request_id, outcome, side, isOne, lastPrice, askAgain, accepting, accept } = props;
   const open = useList([...RECEIVED_QUOTES, request_id, side], (client) =>
     client.rfq.quotes({ request_id, side, status: "open", limit: MOST_QUOTES }),
   );
   const quotes = useMemo(() => (open ?? []).filter((one) => one.side === side), [open, side]);
   const [shown, setShown] = useState(NOTHING_SHOWN);
+  const seen = useRef(new Set<string>());
+  for (const { quote_id } of quotes) seen.current.add(quote_id);
   const renewed = () => nextShown(shown, quotes, clockNow());
   // Renders when another quote is to be shown, not at each tick.
   const isDue = useSyncExternalStore(everyQuarterSecond, () => renewed() !== shown);
@@ -82,61 +129,95 @@ function BestQuote({ request_id, side, lastPrice, onMatch }: BestQuoteProps) {
   const others = quotes
     .filter((one) => one.quote_id !== quote?.quote_id && Date.parse(one.expires_at) > clockNow())
     .toSorted((one, other) => Number(isBetter(other, one)) - Number(isBetter(one, other)));
+  const isLive = useConnection() === "live";
+  const count = quote === null ? 0 : others.length + 1;
+  useTitle(
+    quote === null ? null : `${countOf(count)}, ${roughPrice(quote.price)} · ${outcome}`,
+    true,
+  );
+  const heading = isOne ? "" : side === "Bid" ? "You buy. " : "You sell. ";
   if (quote === null)
     return (
-      <div className="best" aria-live="polite">
+      <div className="best none" aria-live="polite">
         <p>
-          {side === "Bid" ? "No maker sells yet." : "No maker buys yet."} Quotes appear here, mostly
-          within seconds.
+          <b>{heading}</b>
+          {seen.current.size === 0
+            ? `No maker ${side === "Bid" ? "sells" : "buys"} yet. Quotes appear here, mostly within seconds.`
+            : `${seen.current.size === 1 ? "The quote has" : `All ${seen.current.size} quotes have`} ended.`}
         </p>
+        {seen.current.size > 0 && isOne ? (
+          <ActionButton kind="primary" label="Ask again" run={askAgain} />
+        ) : null}
       </div>
     );
   return (
     <>
-      <div className={deadUntil === null ? "best" : "best over"}>
+      <div className={deadUntil === null ? "best rising" : "best over"}>
         <div className="price-line">
           <p aria-live="polite">
             <span className="muted">
-              {others.length === 0 ? "One quote" : `Best of ${others.length + 1} quotes`}
+              <b>{heading}</b>
+              {count === 1 ? "One quote" : `Best of ${count} quotes`}
             </span>
-            <b className="chance">{formatPrice(quote.price)}</b>
+            <b className="chance">
+              <Price price={quote.price} />
+            </b>
             {lastPrice === null ? null : <Compared quote={quote} lastPrice={lastPrice} />}
           </p>
           {deadUntil === null ? <Ring from={quote.created_at} until={quote.expires_at} /> : null}
         </div>
         <Facts
           facts={{
-            [`${formatTokens(quote.amount)} at ${formatPrice(quote.price)}`]: formatUnits(
+            [`${formatTokens(toCent(quote.amount))} at ${roughPrice(quote.price)}`]: usdcOf(
               quote.usdc_amount,
             ),
-            Fee: quote.fee === 0n ? "" : formatUnits(quote.fee),
+            Fee: usdcOf(quote.fee),
           }}
-          total={[side === "Bid" ? "You pay" : "You get", `${formatUnits(totalOf(quote))} USDC`]}
+          total={[
+            side === "Bid" ? "You pay" : "You get",
+            <span key="total" title={formatUnits(totalOf(quote))}>
+              {totalText(quote)} USDC
+            </span>,
+          ]}
         />
-        <AcceptButton quote={quote} dead={deadUntil !== null} onMatch={onMatch} />
+        <AcceptButton
+          quote={quote}
+          dead={deadUntil !== null || !isLive}
+          {...{ accepting, accept }}
+        />
         {deadUntil === null ? null : (
           <p role="status" className="warn">
             This quote has ended. The next one can be accepted in a second.
           </p>
         )}
       </div>
-      {others.length === 0 ? null : <Others quotes={others} />}
+      {others.length === 0 ? null : <Others quotes={others} best={quote} />}
     </>
   );
 }
 
+const countOf = (count: number) => (count === 1 ? "1 quote" : `${count} quotes`);
+
+/** Never less than what is paid, and never more than what comes. */
+function totalText(quote: Quote): string {
+  const total = totalOf(quote);
+  return formatUnits(quote.side === "Bid" ? upToCent(total) : toCent(total));
+}
+
 /** Folded, and not there until it is opened, because a flood would change it all the time. */
-function Others({ quotes }: { quotes: readonly Quote[] }) {
+function Others({ quotes, best }: { quotes: readonly Quote[]; best: Quote }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>
-        {quotes.length} other {quotes.length === 1 ? "quote" : "quotes"}
-      </summary>
+      <summary>{quotes.length === 1 ? "1 other quote" : `${quotes.length} other quotes`}</summary>
       <ol className="others">
         {(isOpen ? quotes : []).map((other) => (
           <li key={other.quote_id}>
-            <b>{formatPrice(other.price)}</b> <Countdown until={other.expires_at} />
+            <b>
+              <Price price={other.price} />
+            </b>
+            <span className="muted">{roughPrice(Math.abs(other.price - best.price))} worse</span>
+            <Countdown until={other.expires_at} />
           </li>
         ))}
       </ol>
@@ -149,55 +230,41 @@ function Compared({ quote, lastPrice }: { quote: Quote; lastPrice: number }) {
   if (difference === 0) return <span className="muted">the last price</span>;
   const better = quote.side === "Bid" ? quote.price < lastPrice : quote.price > lastPrice;
   return (
-    <span className={better ? "up" : "down"}>
-      {better ? "✓" : "✕"} {formatPrice(difference)} {better ? "better" : "worse"} than the last
+    <span className={better ? "up" : "down"} title={`${formatPrice(lastPrice)} when you asked`}>
+      {better ? "✓" : "✕"} {roughPrice(difference)} {better ? "better" : "worse"} than the last
       price
     </span>
   );
 }
 
-type AcceptButtonProps = { quote: Quote; dead: boolean; onMatch: (match: Match) => void };
+type AcceptButtonProps = AcceptProps & { quote: Quote; dead: boolean };
 
 /** Accepts at the price that it showed when it was pressed, or a better one that came meanwhile. */
-function AcceptButton({ quote, dead, onMatch }: AcceptButtonProps) {
-  const client = useClient();
-  const queries = useQueryClient();
+function AcceptButton({ quote, dead, accepting, accept }: AcceptButtonProps) {
   const pressed = useRef<Quote | null>(null);
-  const [{ busy, error }, run] = useAction();
   const press = () => {
-    pressed.current = dead || busy ? null : quote;
-  };
-  const accept = async ({ request_id, price, side }: Quote) => {
-    try {
-      const deadline = new Date(clockNow() + ACCEPT_WITHIN_MS);
-      onMatch(await client.rfq.accept({ request_id, price, side, not_after: deadline }));
-    } finally {
-      void queries.invalidateQueries();
-    }
+    pressed.current = dead || accepting ? null : quote;
   };
   return (
-    <>
-      <button
-        type="button"
-        className="primary big"
-        // Not `disabled`: a button that is disabled while it is pressed loses the focus.
-        aria-disabled={dead || busy}
-        onPointerDown={press}
-        onKeyDown={(event) => {
-          if (!event.repeat && (event.key === "Enter" || event.key === " ")) press();
-        }}
-        onClick={() => {
-          const chosen = pressed.current;
-          pressed.current = null;
-          if (chosen === null || dead || busy) return;
-          run(() => accept(chosen));
-        }}
-      >
-        {busy
-          ? "Accepting…"
-          : `Accept, ${quote.side === "Bid" ? "pay" : "get"} ${formatUnits(totalOf(quote))} USDC`}
-      </button>
-      {error === null ? null : <ProblemText error={error} />}
-    </>
+    <button
+      type="button"
+      className="primary big"
+      title={`${formatUnits(totalOf(quote))} USDC`}
+      // Not `disabled`: a button that is disabled while it is pressed loses the focus.
+      aria-disabled={dead || accepting}
+      onPointerDown={press}
+      onKeyDown={(event) => {
+        if (!event.repeat && (event.key === "Enter" || event.key === " ")) press();
+      }}
+      onClick={() => {
+        const chosen = pressed.current;
+        pressed.current = null;
+        if (chosen !== null && !dead && !accepting) void accept(chosen);
+      }}
+    >
+      {accepting
+        ? "Accepting…"
+        : `Accept, ${quote.side === "Bid" ? "pay" : "get"} ${totalText(quote)} USDC`}
+    </button>
   );
 }

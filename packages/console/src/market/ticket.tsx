@@ -1,235 +1,168 @@
-/** Asks for quotes on one outcome, shows them, and shows what was settled. */
-import type { MarketAsset, Match, QuoteRequest, RequestSide } from "@rfq-custody/client";
-import { useEffect, useRef, useState } from "react";
-import { useMyRequests } from "../portfolio/open-requests.tsx";
-import { useAct, useClient } from "../session/session.tsx";
-import { useConnection } from "../live/live.tsx";
-import { CheckField, Choice, Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
-import { Facts } from "../ui/records.tsx";
-import { usdcOf, When } from "../ui/values.tsx";
-import {
-  assetKey,
-  exactUnits,
-  formatPrice,
-  formatTokens,
-  formatUnits,
-  parseUnits,
-  roughPrice,
-  toCent,
-  tokensFor,
-  worth,
-} from "../units.ts";
-import { useBalance } from "../wallet/balances.tsx";
+/**
+ * Asks for quotes on one outcome, shows them, and says what became of it. What an action has caused
+ * is kept here, because quotes and requests end while somebody reads.
+ */
+import type { MarketAsset, Match, Quote, QuoteRequest } from "@rfq-custody/client";
+import { NoAnswer } from "@rfq-custody/client";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useConnection } from "../live/connection.ts";
+import { useMyRequests } from "../portfolio/my-requests.ts";
+import { useClient } from "../session/session.tsx";
+import { clockNow } from "../ui/clock.ts";
+import { Loading } from "../ui/place.tsx";
+import { explain } from "../ui/problems.ts";
+import { assetKey } from "../units.ts";
 import { Quotes } from "./quotes.tsx";
-import { totalOf } from "./shown-quote.ts";
+import { Receipt } from "./receipt.tsx";
+import { type Draft, EMPTY_DRAFT, TicketForm } from "./ticket-form.tsx";
 
-const SIDES = { Bid: "Buy", Ask: "Sell", TwoWay: "Both" } as const;
-const UNITS = { tokens: "tokens", usdc: "USDC" } as const;
-type Unit = keyof typeof UNITS;
-const QUICK = ["100", "500", "1,000"];
+/** The service settles an acceptance before this time has passed, or never. */
+const ACCEPT_WITHIN_MS = 5_000;
 
-type TicketProps = {
+export type TicketProps = {
   asset: MarketAsset;
   outcome: string;
   lastPrice: number | null;
   feeBps: bigint;
+  /** Whether it begins with all that is held for sale. */
+  sells: boolean;
 };
 
-export function Ticket(ticket: TicketProps) {
+export function Ticket({ sells, ...ticket }: TicketProps) {
   const { asset, outcome, lastPrice } = ticket;
   const connection = useConnection();
-  const [receipt, setReceipt] = useState<Match | null>(null);
   const requests = useMyRequests();
   const request = requests?.find((one) => assetKey(one) === assetKey(asset));
-  useStandingMatch(request, setReceipt);
-  if (receipt !== null)
-    return <Receipt match={receipt} outcome={outcome} close={() => setReceipt(null)} />;
-  // The form must not be there for a moment and then give way to an open request.
-  if (requests === undefined) return <p role="status">Loading your requests…</p>;
+  const [draft, setDraft] = useState<Draft>({ ...EMPTY_DRAFT, side: sells ? "Ask" : "Bid" });
+  const [said, setSaid] = useState<ReactNode>(null);
+  const [receipt, setReceipt] = useState<Match | null>(null);
+  /** A price that changes while somebody compares with it would turn better into worse. */
+  const before = useFixed(request?.request_id, lastPrice);
+  const { accepting, accept } = useAccept(setReceipt, setSaid);
+  const cancelled = useRef("");
+  useEnding(request, (match, last) => {
+    if (match !== null) {
+      setSaid(null);
+      setReceipt(match);
+    } else if (cancelled.current !== last.request_id)
+      setSaid((was: ReactNode) => was ?? "Your request has ended without a trade. Ask again.");
+  });
+  const place = useFocus(`${receipt?.match_id} ${request?.request_id}`);
+  const shown = () => {
+    if (receipt !== null)
+      return (
+        <Receipt
+          match={receipt}
+          before={before}
+          outcome={outcome}
+          close={() => {
+            setReceipt(null);
+            setDraft({ ...draft, size: "", limit: "" });
+          }}
+        />
+      );
+    // The form must not be there for a moment and then give way to an open request.
+    if (requests === undefined) return <Loading what="your requests" rows={6} />;
+    if (request === undefined)
+      return <TicketForm {...ticket} draft={draft} change={setDraft} asked={() => setSaid(null)} />;
+    return (
+      <Quotes
+        key={request.request_id}
+        {...{ request, outcome, accepting, accept }}
+        lastPrice={before}
+        ending={() => {
+          cancelled.current = request.request_id;
+          setSaid(null);
+        }}
+      />
+    );
+  };
   return (
-    <>
+    <div ref={place}>
       {connection === "lost" ? (
         <p role="status" className="warn card">
           The connection is lost. Your requests and their quotes go on without this page.
         </p>
       ) : null}
-      {request === undefined ? (
-        <TicketForm {...ticket} />
-      ) : (
-        <Quotes request={request} outcome={outcome} lastPrice={lastPrice} onMatch={setReceipt} />
+      {said === null ? null : (
+        <p role="alert" className="warn card">
+          {said}
+        </p>
       )}
-    </>
+      {shown()}
+    </div>
   );
 }
 
-/** A request that ends while its limit stands may have been matched without a click. */
-function useStandingMatch(
+/** What `price` was when `key` began, or the first one known since. */
+function useFixed(key: string | undefined, price: number | null): number | null {
+  const kept = useRef<{ key: string | undefined; price: number | null }>({ key, price });
+  if (key !== undefined && (kept.current.key !== key || kept.current.price === null))
+    kept.current = { key, price };
+  return kept.current.price;
+}
+
+/** Accepts, and says in every case what became of it. */
+function useAccept(onMatch: (match: Match) => void, say: (text: ReactNode) => void) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const [accepting, setAccepting] = useState(false);
+  const accept = async ({ request_id, price, side }: Quote) => {
+    setAccepting(true);
+    say(null);
+    try {
+      const deadline = new Date(clockNow() + ACCEPT_WITHIN_MS);
+      onMatch(await client.rfq.accept({ request_id, price, side, not_after: deadline }));
+    } catch (error) {
+      say(
+        error instanceof NoAnswer
+          ? "No answer came. If it was traded, the receipt appears here and in your portfolio."
+          : `Not traded. ${explain(error)}`,
+      );
+    } finally {
+      setAccepting(false);
+      void queries.invalidateQueries();
+    }
+  };
+  return { accepting, accept };
+}
+
+/** Calls `ended` once a request is no longer open, with the trade that ended it if one did. */
+function useEnding(
   request: QuoteRequest | undefined,
-  onMatch: (match: Match) => void,
+  ended: (match: Match | null, last: QuoteRequest) => void,
 ): void {
   const client = useClient();
   const before = useRef<QuoteRequest>(undefined);
+  const latest = useRef(ended);
+  useEffect(() => {
+    latest.current = ended;
+  });
   useEffect(() => {
     const last = before.current;
     before.current = request;
     if (last === undefined || last.request_id === request?.request_id) return;
-    if (typeof last.accept_price !== "number") return;
     const find = async () => {
       const { items } = await client.rfq.matches({ limit: 10 }).page();
-      const match = items.find(({ request_id }) => request_id === last.request_id);
-      if (match !== undefined) onMatch(match);
+      return items.find(({ request_id }) => request_id === last.request_id) ?? null;
     };
     // The portfolio shows the trade in any case.
-    find().catch(() => undefined);
-  }, [client, request, onMatch]);
+    find().then(
+      (match) => latest.current(match, last),
+      () => undefined,
+    );
+  }, [client, request]);
 }
 
-type ReceiptProps = { match: Match; outcome: string; close: () => void };
-
-function Receipt({ match, outcome, close }: ReceiptProps) {
-  const buys = match.side === "Bid";
-  return (
-    <section className="card ticket receipt" aria-label="Settled">
-      <div role="status">
-        <h2>
-          <span aria-hidden="true">✓</span> {buys ? "Bought" : "Sold"} {formatTokens(match.amount)}{" "}
-          {outcome}
-        </h2>
-      </div>
-      <Facts
-        facts={{
-          Price: formatPrice(match.price),
-          Fee: match.fee === 0n ? "" : `${formatUnits(match.fee)} USDC`,
-          Settled: <When at={match.created_at} />,
-        }}
-        total={[`You ${buys ? "paid" : "got"}`, `${formatUnits(totalOf(match))} USDC`]}
-      />
-      <p>
-        <a href={`#wallet/${match.match_id}`}>Its ledger entries</a>
-      </p>
-      <button type="button" className="primary big" onClick={close}>
-        Trade again
-      </button>
-    </section>
-  );
-}
-
-function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
-  const act = useAct("my-requests");
-  const [side, setSide] = useState<RequestSide>("Bid");
-  const [unit, setUnit] = useState<Unit>("tokens");
-  const [size, setSize] = useState("");
-  const usable = useBalance(side === "Bid" ? undefined : asset)?.balance;
-  const hint =
-    usable === undefined || side === "TwoWay"
-      ? undefined
-      : `You can use ${formatTokens(toCent(usable))} ${side === "Bid" ? "USDC" : outcome}`;
-  const largest = () => {
-    setUnit(side === "Bid" ? "usdc" : "tokens");
-    setSize(exactUnits(usable ?? 0n));
-  };
-  return (
-    <section className="card ticket" aria-label="Ask for quotes">
-      <h2>Ask for quotes on {outcome}</h2>
-      <Form
-        label="Ask for quotes"
-        action="Ask for quotes"
-        submit={(values) =>
-          act((client) => client.rfq.request({ ...asset, side, ...termsOf(values, unit) }))
-        }
-      >
-        <Choice label="Side" options={SIDES} value={side} onChange={setSide} />
-        <div className="row">
-          <TextField
-            label="Size"
-            name="size"
-            inputMode="decimal"
-            placeholder="100"
-            autoComplete="off"
-            required
-            value={size}
-            onChange={({ target }) => setSize(target.value)}
-            hint={hint}
-          />
-          <SelectField label="Size in" value={unit} onChange={setUnit} options={UNITS} />
-        </div>
-        <p className="chips">
-          {QUICK.map((text) => (
-            <button key={text} type="button" className="chip" onClick={() => setSize(text)}>
-              {text}
-            </button>
-          ))}
-          {hint === undefined || usable === 0n ? null : (
-            <button type="button" className="chip" onClick={largest}>
-              Max
-            </button>
-          )}
-        </p>
-        {side === "TwoWay" ? null : (
-          <TextField
-            label="Take it at, ¢ or better"
-            name="limit"
-            inputMode="decimal"
-            autoComplete="off"
-            hint="Optional. The first quote that is as good is taken at once. Fees come on top."
-          />
-        )}
-        <Estimate {...{ size, unit, side, outcome, lastPrice, feeBps }} />
-        <details>
-          <summary>More</summary>
-          <TextField
-            label="Open for minutes"
-            name="minutes"
-            inputMode="numeric"
-            defaultValue="5"
-            required
-          />
-          <CheckField label="Show makers my user id" name="disclose" />
-        </details>
-      </Form>
-      <p className="hint">
-        Makers see the market, the side and the size. You pay nothing until you accept a price.
-      </p>
-    </section>
-  );
-}
-
-function termsOf(values: FormValues, unit: Unit) {
-  const amount = values.units("size");
-  return {
-    ...(unit === "usdc" ? { usdc_amount: amount } : { amount }),
-    expires_in_secs: values.integer("minutes") * 60,
-    disclose_identity: values.has("disclose"),
-    accept_price: values.price("limit") ?? null,
-  };
-}
-
-type EstimateProps = Omit<TicketProps, "asset"> & {
-  size: string;
-  unit: Unit;
-  side: RequestSide;
-};
-
-/** What the size costs or brings at the last price. A quote decides. */
-function Estimate({ size, unit, side, outcome, lastPrice, feeBps }: EstimateProps) {
-  const amount = parseUnits(size);
-  if (amount === null || lastPrice === null) return null;
-  const tokens = unit === "tokens" ? amount : tokensFor(amount, lastPrice);
-  const usdc = unit === "usdc" ? amount : worth(amount, lastPrice);
-  const fee = (usdc * feeBps + 9_999n) / 10_000n;
-  const buys = side === "Bid";
-  const total = usdcOf(buys ? usdc + fee : usdc - fee);
-  return (
-    <div role="status">
-      <Facts
-        facts={{
-          [`${formatTokens(toCent(tokens))} at the last price, ${roughPrice(lastPrice)}`]:
-            usdcOf(usdc),
-          Fee: fee === 0n || side === "TwoWay" ? "" : usdcOf(fee),
-          [`If ${outcome}, you get`]: buys ? usdcOf(tokens) : "",
-        }}
-        total={side === "TwoWay" ? undefined : [`You ${buys ? "pay" : "get"} about, USDC`, total]}
-      />
-    </div>
-  );
+/** Moves the focus to the heading of what took the place of the control that had it. */
+function useFocus(shown: string) {
+  const place = useRef<HTMLDivElement>(null);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current && document.activeElement === document.body)
+      place.current?.querySelector<HTMLElement>("h2")?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [shown]);
+  return place;
 }

@@ -12,6 +12,8 @@ export type MarketCard = {
   readonly outcomes: readonly Outcome[];
   /** USDC native units of the last day, of all outcomes. */
   readonly volume: bigint;
+  /** The largest change of an outcome in the last day, up or down. */
+  readonly moved: number;
 };
 
 /** The title is part of it, because a card shows only one. */
@@ -31,8 +33,9 @@ export function cardsOf(
       .map((market) => ({ ...market, ticker: tickers.get(assetKey(market)) }))
       .toSorted((one, other) => (other.ticker?.last_price ?? -1) - (one.ticker?.last_price ?? -1));
     const volume = outcomes.reduce((sum, { ticker }) => sum + (ticker?.usdc_amount ?? 0n), 0n);
+    const moved = Math.max(...outcomes.map(({ ticker }) => Math.abs(ticker?.change ?? 0)));
     const { title, venue_id, closes_at } = first;
-    return [{ question, title, venue_id, closes_at, outcomes, volume }];
+    return [{ question, title, venue_id, closes_at, outcomes, volume, moved }];
   });
   return cards.toSorted(
     (one, other) =>

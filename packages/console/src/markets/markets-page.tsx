@@ -3,7 +3,8 @@ import { useDeferredValue, useMemo, useState } from "react";
 import type { Ticker } from "@rfq-custody/client";
 import { useMarketList, useTickers, useVenueOptions } from "../markets.ts";
 import { marketHref } from "../router.ts";
-import { SelectField } from "../ui/form.tsx";
+import { Choice, SelectField } from "../ui/choices.tsx";
+import { Loading } from "../ui/place.tsx";
 import { Change, fromNow, When } from "../ui/values.tsx";
 import { compactUnits, formatChance } from "../units.ts";
 import { cardsOf, type MarketCard, type Outcome, sparklineOf } from "./market-cards.ts";
@@ -11,21 +12,24 @@ import { cardsOf, type MarketCard, type Outcome, sparklineOf } from "./market-ca
 /** Rows of a card. The others are on the market's page. */
 const ROWS = 3;
 const SOON_MS = 86_400_000;
+const ORDERS = { traded: "Most traded", moved: "Most moved", soon: "Closing soon" } as const;
 
 export function MarketsPage() {
   const [search, setSearch] = useState("");
   const [venue, setVenue] = useState("");
-  const [soon, setSoon] = useState(false);
+  const [order, setOrder] = useState<keyof typeof ORDERS>("traded");
   const q = useDeferredValue(search);
   const venues = useVenueOptions();
-  const markets = useMarketList(q);
+  const { markets, more } = useMarketList(q, venue);
   const tickers = useTickers();
   const cards = useMemo(() => cardsOf(markets ?? [], tickers), [markets, tickers]);
-  const shown = cards.filter(
-    ({ venue_id, closes_at }) =>
-      (venue === "" || venue_id === venue) &&
-      (!soon || (closes_at !== null && Date.parse(closes_at) - Date.now() < SOON_MS)),
+  const chosen = cards.filter(({ closes_at, moved }) =>
+    order === "soon"
+      ? closes_at !== null && Date.parse(closes_at) - Date.now() < SOON_MS
+      : order !== "moved" || moved > 0,
   );
+  const shown =
+    order === "moved" ? chosen.toSorted((one, other) => other.moved - one.moved) : chosen;
   return (
     <>
       <form role="search" className="filters" onSubmit={(event) => event.preventDefault()}>
@@ -38,17 +42,15 @@ export function MarketsPage() {
             onChange={({ target }) => setSearch(target.value)}
           />
         </p>
-        <button type="button" className="chip" aria-pressed={soon} onClick={() => setSoon(!soon)}>
-          Closing within a day
-        </button>
+        <Choice label="Which" options={ORDERS} value={order} onChange={setOrder} />
         {Object.keys(venues).length > 2 ? (
           <SelectField label="Venue" value={venue} onChange={setVenue} options={venues} />
         ) : null}
       </form>
-      {markets === undefined ? <p role="status">Loading markets…</p> : null}
+      {markets === undefined ? <Loading what="markets" rows={8} /> : null}
       {markets !== undefined && shown.length === 0 ? (
         <p className="empty" role="status">
-          {q !== "" || venue !== "" || soon
+          {q !== "" || venue !== "" || order !== "traded"
             ? "No open market matches. Remove a word or a filter."
             : "No market is listed yet. The operator lists one with `market set`."}
         </p>
@@ -60,6 +62,18 @@ export function MarketsPage() {
           </li>
         ))}
       </ul>
+      {more === null ? null : (
+        <p className="more">
+          <span className="muted">
+            {order === "traded"
+              ? `The ${cards.length} questions that traded most.`
+              : `Among the ${cards.length} questions that traded most.`}
+          </span>
+          <button type="button" onClick={more}>
+            Show more
+          </button>
+        </p>
+      )}
     </>
   );
 }

@@ -1,17 +1,14 @@
 /** The user's open requests. Their quotes are on the market's page. */
-import { useAssetName } from "../markets.ts";
+import { useAssetName } from "../names.ts";
 import { marketHref } from "../router.ts";
-import { useAct, useList } from "../session/session.tsx";
-import { ActionButton } from "../ui/form.tsx";
+import { useAct } from "../session/session.tsx";
+import { ActionButton } from "../ui/actions.tsx";
 import { AssetName, Countdown } from "../ui/values.tsx";
 import { Part, Table } from "../ui/records.tsx";
-import { formatPrice, sizeOf } from "../units.ts";
+import { formatPrice, roughPrice, sizeOf } from "../units.ts";
+import { useMyRequests } from "./my-requests.ts";
 
 const VERBS = { Bid: "Buy", Ask: "Sell", TwoWay: "Both prices" } as const;
-
-export function useMyRequests() {
-  return useList(["my-requests"], (client) => client.rfq.myRequests({ limit: 50 }));
-}
 
 export function OpenRequests() {
   const act = useAct("my-requests");
@@ -31,7 +28,7 @@ export function OpenRequests() {
           [
             "Quotes",
             ({ quote_count: count, best_price: best }) =>
-              `${count ?? 0}${typeof best !== "number" ? "" : `, best ${formatPrice(best)}`}`,
+              `${count ?? 0}${typeof best !== "number" ? "" : `, best ${roughPrice(best)}`}`,
           ],
           [
             "Takes",
@@ -55,7 +52,7 @@ export function OpenRequests() {
                 />
               </span>
             ),
-            "number",
+            "actions",
           ],
         ]}
       />

@@ -1,14 +1,23 @@
 /**
  * Who is signed in, and what reads and calls the service in their name. The session lives in memory
- * only, so a reload signs out.
+ * and is handed to the console's other tabs. A reload signs out, unless the person chose to stay.
  */
 import { Client, type Pages, type Session } from "@rfq-custody/client";
 import { useQuery, useQueryClient, type UseQueryOptions } from "@tanstack/react-query";
-import { type ComponentType, createContext, type ReactNode, use, useMemo, useState } from "react";
+import {
+  createContext,
+  type ReactNode,
+  use,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+import { forget, type Kept, keep, kept, shareWithTabs } from "./kept-session.ts";
 
 export type Credentials = { email: string; password: string };
-
-type Signed = { email: string; session: Session; client: Client };
+type Signed = Kept & { client: Client };
 
 type SessionState = Signed & {
   /** Logs in again as the same user and keeps everything that is shown. */
@@ -18,55 +27,89 @@ type SessionState = Signed & {
   signOut: () => void;
 };
 
-const SignedIn = createContext<SessionState | null>(null);
+type DoorState = {
+  signed: SessionState | null;
+  /** Whether another tab may still hand its session over. */
+  asking: boolean;
+  /** With `isNew` it makes the account first. `stay`: over a reload of this tab. */
+  signIn: (credentials: Credentials, how: { isNew?: boolean; stay?: boolean }) => Promise<void>;
+};
+
+const Door = createContext<DoorState | null>(null);
 
 const guest = () => new Client({ baseUrl: location.origin });
-const visitor = guest();
+/** Reads what everybody may. */
+export const visitor = guest();
+const withClient = (of: Kept): Signed => ({ ...of, client: guest().withSession(of.session) });
 
-async function logIn({ email, ...rest }: Credentials): Promise<Signed> {
-  const session = await guest().auth.login({ email, ...rest });
-  return { email, session, client: guest().withSession(session) };
-}
-
-export type SignedOutProps = { signIn: (credentials: Credentials) => Promise<void> };
-type SessionProviderProps = { SignedOut: ComponentType<SignedOutProps>; children: ReactNode };
-
-export function SessionProvider({ SignedOut, children }: SessionProviderProps) {
+export function SessionProvider({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
-  const [signed, setSigned] = useState<Signed | null>(null);
-  const state = useMemo<SessionState | null>(() => {
-    if (signed === null) return null;
+  const [signed, setSigned] = useState<Signed | null>(() => {
+    const found = kept();
+    return found === null ? null : withClient(found);
+  });
+  const [asking, setAsking] = useState(signed === null);
+  const lastEmail = useRef(signed?.email);
+  const change = useCallback(
+    (next: Kept | null) => {
+      // What one user read is not shown to another.
+      if (lastEmail.current !== next?.email) queries.clear();
+      lastEmail.current = next?.email;
+      setAsking(false);
+      setSigned(next === null ? null : withClient(next));
+    },
+    [queries],
+  );
+  const tabs = useMemo(() => shareWithTabs(change), [change]);
+  useEffect(() => tabs.ask(() => setAsking(false)), [tabs]);
+  useEffect(() => tabs.has(signed), [tabs, signed]);
+  const state = useMemo<DoorState>(() => {
+    const begin = (next: Kept) => {
+      keep(next);
+      change(next);
+      tabs.tell(next);
+    };
+    const logIn = async ({ email, ...rest }: Credentials) =>
+      begin({ email, session: await guest().auth.login({ email, ...rest }) });
     return {
-      ...signed,
-      renew: async (credentials) => setSigned(await logIn({ email: signed.email, ...credentials })),
-      replace: (session) => setSigned({ ...signed, session, client: guest().withSession(session) }),
-      signOut: () => {
-        // Only this page had the token, and the service ends the session when it expires.
-        setSigned(null);
-        queries.clear();
+      asking,
+      signIn: async (credentials, { isNew = false, stay = false }) => {
+        keep.chosen = stay;
+        if (!isNew) return logIn(credentials);
+        const session = await guest().auth.register(credentials);
+        begin({ email: credentials.email, session });
+      },
+      signed: signed && {
+        ...signed,
+        renew: (credentials) => logIn({ email: signed.email, ...credentials }),
+        replace: (session) => begin({ email: signed.email, session }),
+        signOut: () => {
+          forget();
+          change(null);
+          tabs.tell(null);
+        },
       },
     };
-  }, [signed, queries]);
-  if (state === null) {
-    const signIn = async (credentials: Credentials) => {
-      const session = await logIn(credentials);
-      queries.clear();
-      setSigned(session);
-    };
-    return <SignedOut signIn={signIn} />;
-  }
-  return <SignedIn value={state}>{children}</SignedIn>;
+  }, [signed, asking, change, tabs]);
+  return <Door value={state}>{children}</Door>;
+}
+
+/** For visitors too. */
+export function useDoor(): DoorState {
+  const state = use(Door);
+  if (state === null) throw new Error("There is no provider.");
+  return state;
 }
 
 export function useSession(): SessionState {
-  const state = use(SignedIn);
-  if (state === null) throw new Error("Nobody is signed in.");
-  return state;
+  const { signed } = useDoor();
+  if (signed === null) throw new Error("Nobody is signed in.");
+  return signed;
 }
 
 /** The client of who is signed in, or one for what everybody may read. */
 export function useClient(): Client {
-  return use(SignedIn)?.client ?? visitor;
+  return useDoor().signed?.client ?? visitor;
 }
 
 /** With `keepPreviousData` as placeholder, what another key has read is shown until this one is. */
@@ -75,20 +118,27 @@ type Options<T> = Pick<UseQueryOptions<T>, "placeholderData"> & {
   refetchEvery?: number | false | ((data: T) => number | false);
   /** Hardly changes: it is read once a minute at most. */
   rare?: boolean;
+  /** The page is of use without it. Otherwise a failure takes the place of what is read. */
+  optional?: boolean;
 };
 
-/** Undefined until it is read. live/live.tsx makes it old by the first part of its key. */
+/**
+ * Undefined until it is read. A failed first reading is thrown to the `Place` around it.
+ * live/live.tsx makes it old by the first part of its key.
+ */
 export function useRead<T>(
   queryKey: readonly unknown[],
   read: (client: Client) => Promise<T>,
-  { enabled = true, refetchEvery = false, rare = false, ...placeholder }: Options<T> = {},
+  options: Options<T> = {},
 ): T | undefined {
+  const { enabled = true, refetchEvery = false, rare, optional, ...placeholder } = options;
   const client = useClient();
   return useQuery({
     queryKey,
     queryFn: () => read(client),
     enabled,
-    ...(rare ? { staleTime: 60_000 } : {}),
+    throwOnError: (_, { state }) => optional !== true && state.data === undefined,
+    ...(rare === true ? { staleTime: 60_000 } : {}),
     ...placeholder,
     refetchInterval: ({ state: { data } }) => {
       if (typeof refetchEvery !== "function") return refetchEvery;
@@ -104,6 +154,34 @@ export function useList<T>(
   options?: Options<readonly T[]>,
 ): readonly T[] | undefined {
   return useRead(queryKey, async (client) => (await read(client).page()).items, options);
+}
+
+/** Enough for any person. Beyond them a page says that it is cut. */
+const PAGES = 5;
+
+export type Whole<T> = { readonly items: readonly T[]; readonly isCut: boolean };
+
+/** A list of which a sum or a search is made, with whether its end was reached. */
+export function useWhole<T>(
+  queryKey: readonly unknown[],
+  read: (client: Client) => Pages<T>,
+  { pages = PAGES, ...options }: Options<Whole<T>> & { pages?: number } = {},
+): Whole<T> | undefined {
+  return useRead<Whole<T>>(
+    [...queryKey, pages],
+    async (client) => {
+      const items: T[] = [];
+      let cursor: string | undefined;
+      for (let count = 0; count < pages; count++) {
+        const page = await read(client).page(cursor);
+        items.push(...page.items);
+        if (page.next_cursor === null) return { items, isCut: false };
+        cursor = page.next_cursor;
+      }
+      return { items, isCut: true };
+    },
+    options,
+  );
 }
 
 /** Makes a call, then reads again what it changed. */

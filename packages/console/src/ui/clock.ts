@@ -11,6 +11,8 @@ let second = Date.now();
 /** One timer for all countdowns of the page. */
 export function everyQuarterSecond(changed: () => void): () => void {
   listeners.add(changed);
+  // The second that was kept is that of the last tick, which may be long ago.
+  if (timer === undefined) second = Date.now();
   timer ??= setInterval(() => {
     ticks += 1;
     if (ticks % TICKS === 0) second = Date.now();

@@ -1,19 +1,19 @@
-/** A form that shows why it failed, the fields in it, and buttons that act alone. */
-import { Problem } from "@rfq-custody/client";
-import { type ComponentProps, createContext, type ReactNode, use, useId, useState } from "react";
+/** A form that shows why it failed, and the fields in it. */
+import {
+  type ComponentProps,
+  createContext,
+  type ReactNode,
+  use,
+  useEffect,
+  useId,
+  useRef,
+} from "react";
 import { parsePrice, parseUnits } from "../units.ts";
+import { ProblemText, useAction } from "./actions.tsx";
+import { FieldError, fieldErrorsOf } from "./problems.ts";
 
-/** An error that is shown beneath the `TextField` of this name. */
-export class FieldError extends Error {
-  readonly field: string;
-
-  constructor(field: string, message: string) {
-    super(message);
-    this.field = field;
-  }
-}
-
-const FieldErrorContext = createContext<FieldError | null>(null);
+/** What is wrong with a field, by its name. */
+const FieldErrors = createContext<ReadonlyMap<string, string>>(new Map());
 
 /** Reads the fields by their names. Throws an error to show if one cannot be read. */
 export class FormValues extends FormData {
@@ -27,11 +27,14 @@ export class FormValues extends FormData {
   }
 
   units(name: string): bigint {
-    const amount = parseUnits(this.text(name));
+    const text = this.text(name);
+    const amount = parseUnits(text);
     if (amount === null)
       throw new FieldError(
         name,
-        "Enter an amount above zero with at most 6 decimals, for example 12.5.",
+        text.includes(",")
+          ? "Write 1.5 with a point, and 1,000 or 1000 for a thousand."
+          : "Enter an amount above zero with at most 6 decimals, for example 12.5.",
       );
     return amount;
   }
@@ -51,10 +54,13 @@ export class FormValues extends FormData {
     return price;
   }
 
-  integer(name: string): number {
+  /** From 1 to `most`. */
+  integer(name: string, most: number): number {
     const text = this.text(name).trim();
-    if (!/^\d{1,9}$/.test(text)) throw new FieldError(name, "Enter a whole number.");
-    return Number(text);
+    const number = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+    if (number < 1 || number > most)
+      throw new FieldError(name, `Enter a whole number from 1 to ${most}.`);
+    return number;
   }
 
   /** The code of `CodeField`: six digits of the app, or a recovery code. */
@@ -70,8 +76,10 @@ type FormProps = {
   action: string;
   submit: (values: FormValues) => Promise<unknown>;
   children?: ReactNode;
-  /** Shown after a success. */
+  /** Said after a success. */
   done?: string;
+  /** The service's name of a field, where it is not the field's own. */
+  names?: Readonly<Record<string, string>>;
   danger?: boolean;
   inline?: boolean;
   /** What opens the form, which is folded until then. */
@@ -79,11 +87,17 @@ type FormProps = {
 };
 
 export function Form(props: FormProps) {
-  const { label, action, submit, children, done, danger = false, inline = false, folded } = props;
-  const [{ busy, error, done: succeeded }, run] = useAction();
-  const ofField = error instanceof FieldError ? error : null;
+  const { label, action, submit, children, done, names, danger, inline, folded } = props;
+  const [{ busy, error }, run] = useAction(done);
+  const place = useRef<HTMLFormElement>(null);
+  const has = (field: string) => (place.current?.elements.namedItem(field) ?? null) !== null;
+  const ofFields = fieldErrorsOf(error, has, names);
+  useEffect(() => {
+    if (error !== null) place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [error]);
   const form = (
     <form
+      ref={place}
       aria-label={label}
       className={inline ? "inline" : ""}
       onSubmit={(event) => {
@@ -93,12 +107,11 @@ export function Form(props: FormProps) {
         run(() => submit(values));
       }}
     >
-      <FieldErrorContext value={ofField}>{children}</FieldErrorContext>
+      <FieldErrors value={ofFields}>{children}</FieldErrors>
       <button type="submit" className={danger ? "danger" : "primary"} disabled={busy}>
         {busy ? "One moment…" : action}
       </button>
-      {error === null || ofField !== null ? null : <ProblemText error={error} />}
-      {succeeded && done !== undefined ? <p role="status">{done}</p> : null}
+      {error === null || ofFields.size > 0 ? null : <ProblemText error={error} />}
     </form>
   );
   if (folded === undefined) return form;
@@ -114,7 +127,7 @@ type TextFieldProps = { label: string; hint?: string | undefined } & ComponentPr
 
 export function TextField({ label, hint, ...input }: TextFieldProps) {
   const id = useId();
-  const wrong = use(FieldErrorContext)?.field === input.name;
+  const wrong = use(FieldErrors).has(input.name ?? "");
   const told = [hint === undefined ? "" : `${id}-hint`, wrong ? `${id}-error` : ""];
   return (
     <div className="field">
@@ -154,65 +167,10 @@ export function CodeField({ recovery = false }: { recovery?: boolean }) {
   );
 }
 
-/** The error of the field with this name, if it has one. */
+/** What is wrong with the field of this name, if anything is. */
 export function FieldProblem({ name, id }: { name: string | undefined; id?: string | undefined }) {
-  const error = use(FieldErrorContext);
-  return error === null || error.field !== name ? null : <ProblemText error={error} id={id} />;
-}
-
-type SelectFieldProps<Name extends string> = {
-  label: string;
-  /** For `FormValues`. */
-  name?: string;
-  /** The text of each value. */
-  options: Readonly<Record<Name, string>>;
-  value?: Name;
-  onChange?: (value: Name) => void;
-};
-
-export function SelectField<Name extends string>(props: SelectFieldProps<Name>) {
-  const { label, options, onChange, ...select } = props;
-  const id = useId();
-  return (
-    <p className="field">
-      <label htmlFor={id}>{label}</label>
-      <select
-        id={id}
-        {...select}
-        // Safe cast: the value of an option below.
-        onChange={({ target }) => onChange?.(target.value as Name)}
-      >
-        {Object.entries<string>(options).map(([key, text]) => (
-          <option key={key} value={key}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </p>
-  );
-}
-
-/** One of a few, side by side. */
-export function Choice<Name extends string>(props: Required<Omit<SelectFieldProps<Name>, "name">>) {
-  const { label, options, value, onChange } = props;
-  // Safe cast: `Object.keys` returns these keys.
-  const names = Object.keys(options) as Name[];
-  return (
-    <fieldset className="seg">
-      <legend className="sr">{label}</legend>
-      {names.map((name) => (
-        <label key={name}>
-          <input
-            type="radio"
-            name={label}
-            checked={value === name}
-            onChange={() => onChange(name)}
-          />
-          <span>{options[name]}</span>
-        </label>
-      ))}
-    </fieldset>
-  );
+  const error = use(FieldErrors).get(name ?? "");
+  return error === undefined ? null : <ProblemText error={new Error(error)} id={id} />;
 }
 
 type CheckFieldProps = {
@@ -238,69 +196,4 @@ export function CheckField({ label, name, value, checked = false, onChange }: Ch
       </label>
     </p>
   );
-}
-
-const IDLE = { busy: false, done: false, error: null as unknown };
-
-/** Whether an action runs, has succeeded, or why it failed; and what runs one. */
-export function useAction() {
-  const [state, setState] = useState(IDLE);
-  const run = (action: () => unknown) => {
-    setState({ ...IDLE, busy: true });
-    // What the action sets at once is on the screen before the next press.
-    void new Promise((resolve) => resolve(action())).then(
-      () => setState({ ...IDLE, done: true }),
-      (error: unknown) => setState({ ...IDLE, error }),
-    );
-  };
-  return [state, run] as const;
-}
-
-type ActionButtonProps = {
-  label: string;
-  /** For screen readers, where the label alone does not say what it acts on. */
-  name?: string;
-  run: () => Promise<unknown>;
-  kind?: "plain" | "primary" | "danger" | "link";
-  /** Shown after a success. */
-  done?: string;
-};
-
-/** A button that runs an action once at a time and shows why it failed. */
-export function ActionButton(props: ActionButtonProps) {
-  const { label, name, run, kind = "plain", done } = props;
-  const [{ busy, error, done: succeeded }, act] = useAction();
-  return (
-    <>
-      <button
-        type="button"
-        className={kind}
-        aria-label={name}
-        disabled={busy}
-        onClick={() => act(run)}
-      >
-        {busy ? "…" : label}
-      </button>
-      {succeeded && done !== undefined ? <span role="status"> {done}</span> : null}
-      {error === null ? null : <ProblemText error={error} />}
-    </>
-  );
-}
-
-export function ProblemText({ error, id }: { error: unknown; id?: string | undefined }) {
-  return (
-    <p className="problem" role="alert" id={id}>
-      {explain(error)}
-    </p>
-  );
-}
-
-/** What went wrong, in the service's own words. */
-export function explain(error: unknown): string {
-  if (error instanceof Problem) {
-    const fields = error.errors.map(({ path, message }) => `${path}: ${message}`).join("; ");
-    const detail = error.body.detail ?? error.body.title ?? error.code;
-    return fields === "" ? detail : `${detail} (${fields})`;
-  }
-  return error instanceof Error ? error.message : String(error);
 }

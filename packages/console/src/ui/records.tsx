@@ -1,14 +1,20 @@
 /** How parts of a page, facts and records are shown. */
 import { type ReactNode, useState } from "react";
 import type { Client, Pages } from "@rfq-custody/client";
-import { useConnection } from "../live/live.tsx";
+import { useIsStale } from "../live/connection.ts";
 import { useRead } from "../session/session.tsx";
+import { Loading } from "./place.tsx";
+
+type PartProps = { title: string; aside?: ReactNode; children: ReactNode };
 
 /** A part of a page, with its heading. In an aside it is a card. */
-export function Part({ title, children }: { title: string; children: ReactNode }) {
+export function Part({ title, aside, children }: PartProps) {
   return (
     <section className="part" aria-label={title}>
-      <h2>{title}</h2>
+      <div className="between">
+        <h2>{title}</h2>
+        {aside}
+      </div>
       {children}
     </section>
   );
@@ -21,13 +27,15 @@ type FactsProps = {
   inline?: boolean;
 };
 
-/** What is known, by name. What is null, undefined or an empty text is left out. */
+/** What is known, by name. What is null, undefined, false or an empty text is left out. */
 export function Facts({ facts, total, inline = false }: FactsProps) {
-  const shown = Object.entries(facts).filter(([, value]) => (value ?? "") !== "");
+  const shown = Object.entries(facts).filter(
+    ([, value]) => value !== false && (value ?? "") !== "",
+  );
   if (total !== undefined) shown.push([...total]);
   if (shown.length === 0) return null;
   return (
-    <dl className={inline ? "stats" : ""}>
+    <dl className={inline ? "stats" : "facts"}>
       {shown.map(([name, value]) => (
         <div key={name} className={name === total?.[0] ? "total" : undefined}>
           <dt>{name}</dt>
@@ -38,8 +46,12 @@ export function Facts({ facts, total, inline = false }: FactsProps) {
   );
 }
 
-/** Its title, what it shows of a row, and whether that is a number, which is aligned to the right. */
-type Column<Row> = readonly [title: string, cell: (row: Row) => ReactNode, kind?: "number"];
+/** Its title, what it shows of a row, and whether that is aligned to the right: numbers, buttons. */
+type Column<Row> = readonly [
+  title: string,
+  cell: (row: Row) => ReactNode,
+  kind?: "number" | "actions",
+];
 
 export type TableProps<Row> = {
   caption: string;
@@ -47,14 +59,16 @@ export type TableProps<Row> = {
   /** Undefined until they are read. */
   rows: readonly Row[] | undefined;
   rowKey: (row: Row) => string;
+  /** Of which no more is read than these rows. */
+  isCut?: boolean;
   /** Shown instead of a table without rows. It says what to do next. */
   empty: ReactNode;
 };
 
 /** A table of records. It is greyed while the connection that keeps it up to date is lost. */
-export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps<Row>) {
-  const connection = useConnection();
-  if (rows === undefined) return <p role="status">Loading {caption.toLowerCase()}…</p>;
+export function Table<Row>({ caption, columns, rows, rowKey, empty, isCut }: TableProps<Row>) {
+  const isStale = useIsStale();
+  if (rows === undefined) return <Loading what={caption} rows={4} />;
   if (rows.length === 0) return <p className="empty">{empty}</p>;
   const cells = rows.map((row) => columns.map(([, cell]) => cell(row)));
   // A column in which every cell is empty is left out.
@@ -64,7 +78,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps
   return (
     // Focusable, because a narrow screen scrolls it and a keyboard must be able to.
     <div className="scroll" role="region" aria-label={caption} tabIndex={0}>
-      <table className={connection === "live" ? "" : "stale"}>
+      <table className={isStale ? "stale" : ""}>
         <caption>{caption}</caption>
         <thead>
           <tr>
@@ -79,7 +93,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps
           {rows.map((row, of) => (
             <tr key={rowKey(row)}>
               {shown.map(({ title, kind, index }) => (
-                <td key={title} data-title={title} className={kind}>
+                <td key={title} data-title={title} className={index === 0 ? "lead" : kind}>
                   {cells[of]?.[index]}
                 </td>
               ))}
@@ -87,6 +101,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps
           ))}
         </tbody>
       </table>
+      {isCut === true ? <p className="muted">Only these {rows.length} are shown.</p> : null}
     </div>
   );
 }

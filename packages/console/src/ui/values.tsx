@@ -1,9 +1,19 @@
 /** How amounts, prices, assets and times are shown. */
-import type { Position } from "@rfq-custody/client";
-import { type ReactNode, useSyncExternalStore } from "react";
-import { type Asset, useNames } from "../markets.ts";
+import { type ReactNode, useState, useSyncExternalStore } from "react";
+import { type Asset, useNames } from "../names.ts";
 import { marketHref } from "../router.ts";
-import { formatTime, formatTokens, formatUnits, relative, tenths, toCent } from "../units.ts";
+import {
+  formatPrice,
+  formatSigned,
+  formatTime,
+  formatTokens,
+  formatUnits,
+  relative,
+  roughPrice,
+  shortId,
+  tenths,
+  toCent,
+} from "../units.ts";
 import { clockNow, everyQuarterSecond, secondNow } from "./clock.ts";
 
 /** What an asset is called, a market's outcome beneath its title. With a link to its page. */
@@ -50,14 +60,47 @@ export function Change({ change }: { change: number }) {
   );
 }
 
-/** What the sales of a position have won or lost, in USDC. Empty without one. */
-export function resultOf({ realized, sold }: Position): ReactNode {
-  if (realized === null || sold === 0n) return "";
+/** Money won or lost, with the share of `paid` that it is. Empty for null. */
+export function Result({ result, paid }: { result: bigint | null; paid?: bigint }) {
+  if (result === null) return null;
+  const share = paid === undefined || paid === 0n ? null : Number((result * 1_000n) / paid) / 10;
   return (
-    <span className={realized < 0n ? "down" : "up"}>
-      {realized > 0n ? "+" : ""}
-      {usdcOf(realized)}
+    <span
+      className={result < 0n ? "down" : result > 0n ? "up" : "muted"}
+      title={formatSigned(result)}
+    >
+      <b>{formatSigned(toCent(result))}</b>
+      {share === null ? null : (
+        <small>
+          {" "}
+          {share > 0 ? "+" : share < 0 ? "−" : ""}
+          {Math.abs(share).toFixed(1)}%
+        </small>
+      )}
     </span>
+  );
+}
+
+/** A price to a hundredth of a cent, with the exact one in its title. */
+export function Price({ price }: { price: number }) {
+  return <span title={formatPrice(price)}>{roughPrice(price)}</span>;
+}
+
+/** An id, address or hash: its ends, or all of it with `whole`. A press copies it. */
+export function Id({ id, whole = false }: { id: string; whole?: boolean }) {
+  const [isCopied, setCopied] = useState(false);
+  return (
+    <button
+      type="button"
+      className="id"
+      title={id}
+      onClick={() => void navigator.clipboard.writeText(id).then(() => setCopied(true))}
+      onBlur={() => setCopied(false)}
+    >
+      <span className="sr">Copy </span>
+      <code>{whole ? id : shortId(id)}</code>
+      <span role="status">{isCopied ? " copied" : ""}</span>
+    </button>
   );
 }
 
@@ -65,7 +108,7 @@ export function Countdown({ until }: { until: string }) {
   // Renders again only when the number changes.
   const left = useSyncExternalStore(everyQuarterSecond, () => secondsTo(until));
   if (left === 0) return <span className="muted">over</span>;
-  const text = left >= 60 ? `${Math.floor(left / 60)} min ${left % 60} s` : `${left} s`;
+  const text = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
   return <span className={left <= 5 ? "soon" : ""}>{text}</span>;
 }
 

@@ -2,9 +2,12 @@
 import { useState } from "react";
 import { useConfig } from "../markets.ts";
 import { useAct, useList, useRead } from "../session/session.tsx";
-import { ActionButton, SelectField } from "../ui/form.tsx";
+import { ActionButton } from "../ui/actions.tsx";
+import { SelectField } from "../ui/choices.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
+import { Loading } from "../ui/place.tsx";
 import { Part } from "../ui/records.tsx";
+import { Id } from "../ui/values.tsx";
 import { formatTokens } from "../units.ts";
 
 const RECENT = 100;
@@ -27,7 +30,7 @@ export function Deposits() {
   const chains = config?.chains ?? [];
   const options = Object.fromEntries(chains.map((one) => [one.chain, one.chain]));
   const on = chains.find(({ chain }) => chain === chosen) ?? chains.find((one) => one.default);
-  if (on === undefined || addresses === undefined) return <p role="status">Loading addresses…</p>;
+  if (on === undefined || addresses === undefined) return <Loading what="addresses" rows={6} />;
   const { chain } = on;
   const venues = config?.venues.filter((venue) => venue.chain === chain) ?? [];
   const names = venues.map(({ venue_id }) => venue_id).join(", ");
@@ -52,12 +55,12 @@ export function Deposits() {
           <p>
             Your address on <strong>{chain}</strong>, yours alone
             <br />
-            <code>{address}</code>
+            <Id id={address} whole />
           </p>
           <ActionButton
             kind="primary"
             label="Copy"
-            done="Copied"
+            done="The address is copied."
             run={() => navigator.clipboard.writeText(address)}
           />
         </>

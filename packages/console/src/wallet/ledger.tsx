@@ -1,14 +1,15 @@
 /** The ledger with its filters, the chart of the USDC balance, and the entries as a file. */
 import type { LedgerEntry, LedgerFilter, LedgerReason } from "@rfq-custody/client";
-import { useState } from "react";
-import { useAssetName } from "../markets.ts";
+import { useMemo, useState } from "react";
+import { learn, nameOf, textOf, useAssetName } from "../names.ts";
 import { useRead } from "../session/session.tsx";
 import { Chart } from "../ui/chart.tsx";
 import { CsvButton } from "../ui/csv-button.tsx";
-import { Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
+import { SelectField } from "../ui/choices.tsx";
+import { Form, type FormValues, TextField } from "../ui/form.tsx";
 import { PagedTable, Part } from "../ui/records.tsx";
-import { When } from "../ui/values.tsx";
-import { endOfMinute, exactUnits, formatUnits, shortId } from "../units.ts";
+import { Id, When } from "../ui/values.tsx";
+import { endOfMinute, exactUnits, formatUnits } from "../units.ts";
 
 const ROWS = 50;
 const REASONS: Record<LedgerReason, string> = {
@@ -25,7 +26,7 @@ const REASONS: Record<LedgerReason, string> = {
 const REASON_NAMES = Object.keys(REASONS) as LedgerReason[];
 
 export function Ledger({ reference }: { reference: string | undefined }) {
-  const nameOf = useAssetName();
+  const shownName = useAssetName();
   const [filter, setFilter] = useState<LedgerFilter>(
     reference === undefined ? {} : { ref_id: reference },
   );
@@ -36,11 +37,12 @@ export function Ledger({ reference }: { reference: string | undefined }) {
       <LedgerForm apply={setFilter} reference={reference} />
       <CsvButton
         file="ledger.csv"
+        before={(rows: readonly LedgerEntry[]) => learn(rows.map(assetOf))}
         read={(client, page, options) => client.custody.ledger({ ...filter, ...page }, options)}
         columns={{
           entry_id: ({ entry_id }) => entry_id,
           time: ({ created_at }) => created_at,
-          asset: ({ venue, asset_id }) => nameOf({ venue_id: venue, asset_id }),
+          asset: (entry) => textOf(nameOf(assetOf(entry))),
           venue_id: ({ venue }) => venue,
           asset_id: ({ asset_id }) => asset_id,
           account: ({ account }) => account,
@@ -58,18 +60,20 @@ export function Ledger({ reference }: { reference: string | undefined }) {
         rowKey={({ entry_id }) => String(entry_id)}
         empty="No entries match."
         columns={[
-          ["Asset", ({ venue, asset_id }) => nameOf({ venue_id: venue, asset_id })],
+          ["Asset", (entry) => shownName(assetOf(entry))],
           ["When", ({ created_at }) => <When at={created_at} />],
           ["Account", ({ account }) => account],
           ["Reason", ({ reason }) => REASONS[reason]],
           ["Change", ({ delta }) => formatUnits(delta), "number"],
           ["Balance after", ({ balance_after }) => formatUnits(balance_after), "number"],
-          ["Reference", ({ ref_id }) => <code title={ref_id}>{shortId(ref_id)}</code>],
+          ["Reference", ({ ref_id }) => <Id id={ref_id} />],
         ]}
       />
     </Part>
   );
 }
+
+const assetOf = ({ venue, asset_id }: LedgerEntry) => ({ venue_id: venue, asset_id });
 
 type LedgerFormProps = { apply: (filter: LedgerFilter) => void; reference: string | undefined };
 
@@ -130,12 +134,13 @@ function BalanceChart() {
     return (await client.custody.ledger(filter).page()).items.toReversed();
   });
   const last = entries?.at(-1);
+  const lines = useMemo(() => [{ name: "", points: (entries ?? []).map(pointOf) }], [entries]);
   return (
     <figure>
       <figcaption>
         Available USDC{last === undefined ? "" : `, now ${formatUnits(last.balance_after)}`}
       </figcaption>
-      <Chart rows={entries} point={pointOf} unit="USDC" height={180} />
+      <Chart lines={lines} unit="USDC" height={180} />
     </figure>
   );
 }

@@ -1,10 +1,10 @@
 /** Deposits and withdrawals: those on their way with what they wait for, and the earlier ones. */
 import type { Deposit, Withdrawal } from "@rfq-custody/client";
 import { type ReactNode, useState } from "react";
-import { useAssetName } from "../markets.ts";
+import { useAssetName } from "../names.ts";
 import { Part, Table } from "../ui/records.tsx";
-import { When } from "../ui/values.tsx";
-import { formatUnits, shortId } from "../units.ts";
+import { Id, When } from "../ui/values.tsx";
+import { formatUnits } from "../units.ts";
 import { useDeposits } from "./deposits.tsx";
 import { useCircumstances, useWithdrawals } from "./timeline.tsx";
 import { isUnfinished, STATES, whyItWaits } from "./withdrawal-state.ts";
@@ -69,7 +69,7 @@ function What({ move }: { move: Move }) {
         <a href={`#wallet/withdraw/${move.withdrawal_id}`}>Withdrawal of {amount}</a>
       )}
       <small className="sub">
-        {move.chain}, <code title={where}>{shortId(where)}</code>
+        {move.chain}, <Id id={where} />
       </small>
     </>
   );

@@ -2,16 +2,23 @@
 import { StepUpFields, stepUp } from "../account/step-up.tsx";
 import { useConfig } from "../markets.ts";
 import { useAct, useList, useRead } from "../session/session.tsx";
-import { ActionButton, CheckField, Form, SelectField, TextField } from "../ui/form.tsx";
+import { ActionButton } from "../ui/actions.tsx";
+import { SelectField } from "../ui/choices.tsx";
+import { CheckField, Form, TextField } from "../ui/form.tsx";
 import { Facts, Part, Table } from "../ui/records.tsx";
-import { When } from "../ui/values.tsx";
+import { Loading, Place } from "../ui/place.tsx";
+import { Id, When } from "../ui/values.tsx";
 import { formatTime, formatUnits } from "../units.ts";
 
 export function Safety() {
   return (
     <>
-      <AddressBook />
-      <Policy />
+      <Place of="your addresses">
+        <AddressBook />
+      </Place>
+      <Place of="your limits">
+        <Policy />
+      </Place>
     </>
   );
 }
@@ -28,18 +35,16 @@ export function useAddressBook() {
 function AddressBook() {
   const act = useAct("withdrawal-addresses");
   const addresses = useAddressBook();
-  const config = useConfig();
-  const chains = Object.fromEntries((config?.chains ?? []).map(({ chain }) => [chain, chain]));
   return (
     <Part title="Address book">
       <Table
         caption="Withdrawal addresses"
         rows={addresses}
         rowKey={({ address_id }) => address_id}
-        empty="No addresses yet. Add one: withdrawals go only to addresses of this book."
+        empty="No addresses yet. Add the one that you withdraw to."
         columns={[
           ["Label", ({ label }) => label],
-          ["Address", ({ address }) => <code>{address}</code>],
+          ["Address", ({ address }) => <Id id={address} whole />],
           ["Chain", ({ chain }) => chain],
           ["Usable from", ({ active_from }) => <When at={active_from} />],
           [
@@ -48,33 +53,52 @@ function AddressBook() {
               <ActionButton
                 label="Remove"
                 name={`Remove ${label}`}
+                ask={`Remove ${label}? A new entry may have to wait before it is usable.`}
                 run={() => act((client) => client.custody.removeWithdrawalAddress({ address_id }))}
               />
             ),
+            "actions",
           ],
         ]}
       />
-      <Form
-        folded="Add an address"
-        label="Add an address"
-        action="Add"
-        submit={(values) =>
-          act((client) =>
-            client.custody.createWithdrawalAddress({
-              chain: values.text("chain"),
-              address: values.text("address").trim(),
-              label: values.text("label"),
-              ...stepUp(values),
-            }),
-          )
-        }
-      >
-        <SelectField label="Chain" name="chain" options={chains} />
-        <TextField label="Address" name="address" placeholder="0x…" required />
-        <TextField label="Label" name="label" required />
-        <StepUpFields />
-      </Form>
+      <AddressForm folded="Add an address" />
     </Part>
+  );
+}
+
+type AddressFormProps = { folded?: string; added?: (address_id: string) => void };
+
+/** Adds to the address book. It is part of the form of a withdrawal too. */
+export function AddressForm({ folded, added }: AddressFormProps) {
+  const act = useAct("withdrawal-addresses");
+  const config = useConfig();
+  const chains = Object.fromEntries((config?.chains ?? []).map(({ chain }) => [chain, chain]));
+  const [only = ""] = Object.keys(chains);
+  return (
+    <Form
+      {...(folded === undefined ? {} : { folded })}
+      label="Add an address"
+      action="Add"
+      done="The address is in your book."
+      submit={async (values) => {
+        const { address_id } = await act((client) =>
+          client.custody.createWithdrawalAddress({
+            chain: values.optional("chain") ?? only,
+            address: values.text("address").trim(),
+            label: values.text("label"),
+            ...stepUp(values),
+          }),
+        );
+        added?.(address_id);
+      }}
+    >
+      {Object.keys(chains).length < 2 ? null : (
+        <SelectField label="Chain" name="chain" options={chains} />
+      )}
+      <TextField label="Address" name="address" placeholder="0x…" autoComplete="off" required />
+      <TextField label="Label" name="label" required />
+      <StepUpFields />
+    </Form>
   );
 }
 
@@ -92,25 +116,25 @@ export function usePolicy() {
 function Policy() {
   const act = useAct("policy");
   const state = usePolicy();
-  if (state === undefined) return <p role="status">Loading your policy…</p>;
+  if (state === undefined) return <Loading what="your limits" rows={5} />;
   const { policy, used, active_from } = state;
   return (
-    <Part title="Policy">
+    <Part title="Limits">
       <Facts
         facts={{
           "Sessions may trade": policy.sessions_trade ? "yes" : "no",
           "Traded in 24 hours": usage(used.trade_usdc, policy.max_trade_usdc_per_day),
           "Withdrawn in 24 hours": usage(used.withdraw_usdc, policy.withdraw_max_usdc_per_day),
           "Withdrawals only to the address book": policy.withdraw_listed_only ? "yes" : "no",
-          "Approval above": limit(policy.withdraw_approval_above),
+          "You approve withdrawals above": limit(policy.withdraw_approval_above),
         }}
       />
       {active_from === null ? null : (
-        <p role="status">A looser policy applies from {formatTime(active_from)}.</p>
+        <p role="status">Looser limits apply from {formatTime(active_from)}.</p>
       )}
       <Form
         folded="Change it"
-        label="Change the policy"
+        label="Change the limits"
         action="Change"
         done="Stricter values apply now, looser ones after the delay."
         submit={(values) => {
@@ -151,5 +175,5 @@ function limit(amount: bigint | null): string {
 }
 
 function usage(used: bigint, most: bigint | null): string {
-  return `${formatUnits(used)} USDC of ${limit(most)}`;
+  return most === null ? `${formatUnits(used)} USDC` : `${formatUnits(used)} of ${limit(most)}`;
 }

@@ -1,11 +1,13 @@
 /** How far a withdrawal is, why it waits, and what its owner can do about it. */
 import type { Withdrawal } from "@rfq-custody/client";
 import { stepUp, StepUpFields } from "../account/step-up.tsx";
-import { useAssetName, useConfig } from "../markets.ts";
+import { useConfig } from "../markets.ts";
+import { useAssetName } from "../names.ts";
 import { useAct, useList, useRead } from "../session/session.tsx";
-import { ActionButton, Form } from "../ui/form.tsx";
+import { ActionButton } from "../ui/actions.tsx";
+import { Form } from "../ui/form.tsx";
 import { clockNow } from "../ui/clock.ts";
-import { fromNow, When } from "../ui/values.tsx";
+import { fromNow, Id, When } from "../ui/values.tsx";
 import { formatUnits } from "../units.ts";
 import { useAddressBook, usePolicy } from "./safety.tsx";
 import { type Circumstances, isUnfinished, STATES, stepsOf } from "./withdrawal-state.ts";
@@ -61,13 +63,13 @@ function Status({ withdrawal }: { withdrawal: Withdrawal }) {
       </h2>
       {/* The whole address, because a thief can find one with the same ends. */}
       <p>
-        <code>{to_address}</code> on {chain}
+        <Id id={to_address} whole /> on {chain}
         {book === undefined || entry !== undefined ? "" : ", not in your address book"}
       </p>
       <p role="status" className={waits ? "warn" : "muted"}>
         {STATES[status]}
       </p>
-      <Steps steps={stepsOf(withdrawal, circumstances)} />
+      <Steps steps={stepsOf(withdrawal, circumstances)} chain={chain} />
       {waits ? (
         <Form
           label="Approve the withdrawal"
@@ -84,6 +86,7 @@ function Status({ withdrawal }: { withdrawal: Withdrawal }) {
         <p>
           <ActionButton
             label="Cancel"
+            done="Cancelled. The amount is yours again."
             name={`Cancel the withdrawal of ${what}`}
             run={() => act((client) => client.custody.cancelWithdrawal({ withdrawal_id }))}
           />
@@ -94,13 +97,26 @@ function Status({ withdrawal }: { withdrawal: Withdrawal }) {
   );
 }
 
-export function Steps({ steps }: { steps: ReturnType<typeof stepsOf> }) {
+type StepsProps = { steps: ReturnType<typeof stepsOf>; chain: string };
+
+export function Steps({ steps, chain }: StepsProps) {
+  const explorer = useConfig()?.chains.find((one) => one.chain === chain)?.explorer;
   return (
     <ol className="timeline">
-      {steps.map(({ title, note, at, state }) => (
+      {steps.map(({ title, note, hash, at, state }) => (
         <li key={title} className={state} aria-current={state === "now" ? "step" : undefined}>
           <b>{title}</b> {state === "done" ? <span className="sr">(done)</span> : null}
           {at === undefined ? null : <When at={at} />}
+          {hash === undefined ? null : (
+            <small>
+              <Id id={hash} />{" "}
+              {explorer ? (
+                <a href={`${explorer}/tx/${hash}`} target="_blank" rel="noreferrer">
+                  See it on the chain
+                </a>
+              ) : null}
+            </small>
+          )}
           {note ? <small>{note}</small> : null}
         </li>
       ))}

@@ -1,8 +1,10 @@
 import type { ComponentType } from "react";
 import { useRoute } from "../router.ts";
+import { Place } from "../ui/place.tsx";
 import { Facts } from "../ui/records.tsx";
 import { usdcOf } from "../ui/values.tsx";
-import { Balances, useBalance } from "./balances.tsx";
+import { useBalance } from "./balances.ts";
+import { Balances } from "./balances-table.tsx";
 import { Deposits, useDeposits } from "./deposits.tsx";
 import { Ledger } from "./ledger.tsx";
 import { Moves } from "./moves.tsx";
@@ -35,18 +37,24 @@ export default function WalletPage() {
           </a>
         ))}
       </nav>
-      <Part key={name} id={id} reference={isPart ? undefined : name} />
+      <Place key={name} of="this part">
+        <Part id={id} reference={isPart ? undefined : name} />
+      </Place>
     </>
   );
 }
 
 function Withdraw({ id }: Pick<PartProps, "id">) {
   return (
-    <div className={id === undefined ? "split" : "split aside-first"}>
+    <div className={`split withdrawing ${id === undefined ? "" : "aside-first"}`}>
       {/* Another withdrawal starts empty, without the key of the last one. */}
-      <WithdrawForm key={id} />
+      <Place of="what you can withdraw">
+        <WithdrawForm key={id} />
+      </Place>
       <aside>
-        <Timeline id={id} />
+        <Place of="the withdrawal">
+          <Timeline id={id} />
+        </Place>
       </aside>
     </div>
   );
@@ -68,16 +76,32 @@ function Overview() {
         </p>
         <Facts
           inline
-          facts={{ "Promised, USDC": usdcOf(promised), "On its way in, USDC": usdcOf(coming) }}
+          facts={{
+            "Promised to quotes and withdrawals, USDC": usdcOf(promised),
+            "On its way in, USDC": usdcOf(coming),
+          }}
         />
-        <Moves moving />
+        <p>
+          <a className="button" href="#wallet/withdraw">
+            Withdraw…
+          </a>
+        </p>
+        <Place of="what moves">
+          <Moves moving />
+        </Place>
       </div>
       <aside>
-        <Deposits />
+        <Place of="your deposit address">
+          <Deposits />
+        </Place>
       </aside>
       <div>
-        <Balances />
-        <Moves moving={false} />
+        <Place of="your balances">
+          <Balances />
+        </Place>
+        <Place of="your deposits and withdrawals">
+          <Moves moving={false} />
+        </Place>
       </div>
     </div>
   );

@@ -2,35 +2,25 @@
 import type { Balance, WithdrawalAddress, WithdrawalTerms } from "@rfq-custody/client";
 import { NoAnswer, Problem } from "@rfq-custody/client";
 import { useEffect, useRef, useState } from "react";
-import { useAssetName, useConfig } from "../markets.ts";
+import { useConfig } from "../markets.ts";
+import { useAssetName } from "../names.ts";
 import { useAct } from "../session/session.tsx";
 import { clockNow } from "../ui/clock.ts";
 import { fromNow } from "../ui/values.tsx";
 import { Facts } from "../ui/records.tsx";
-import {
-  explain,
-  FieldError,
-  FieldProblem,
-  Form,
-  type FormValues,
-  SelectField,
-  TextField,
-} from "../ui/form.tsx";
-import { assetKey, exactUnits, formatTokens, formatUnits, parseUnits } from "../units.ts";
-import { useBalances } from "./balances.tsx";
-import { useAddressBook, usePolicy } from "./safety.tsx";
+import { SelectField } from "../ui/choices.tsx";
+import { FieldProblem, Form, type FormValues, TextField } from "../ui/form.tsx";
+import { FieldError } from "../ui/problems.ts";
+import { assetKey, exactUnits, formatTokens, formatUnits, parseUnits, toCent } from "../units.ts";
+import { useBalances } from "./balances.ts";
+import { AddressForm, useAddressBook, usePolicy } from "./safety.tsx";
 import { Steps, useCircumstances } from "./timeline.tsx";
-import {
-  apiKeyOf,
-  approvalNeeded,
-  fieldOf,
-  mayHaveArrived,
-  type Step,
-} from "./withdrawal-state.ts";
+import { apiKeyOf, approvalNeeded, mayHaveArrived, type Step } from "./withdrawal-state.ts";
 
 export function WithdrawForm() {
   const nameOf = useAssetName();
   const book = useAddressBook();
+  const paused = useConfig()?.withdrawals_paused ?? false;
   const [to, setTo] = useState("");
   const [chosen, setChosen] = useState("");
   const [text, setText] = useState("");
@@ -43,8 +33,16 @@ export function WithdrawForm() {
   const { most, limits } = useMost(asset);
   const amount = parseUnits(text);
   const { unclear, send } = useSending({ entry, asset, most, unit });
+  if (paused)
+    return (
+      <section className="card warn" aria-label="Withdraw">
+        <h2>Withdrawals are paused</h2>
+        <p>The operator has stopped them for now. Nothing can be sent until they go on.</p>
+      </section>
+    );
   return (
-    <section className="card" aria-label="Withdraw" ref={place}>
+    <section className="card withdraw" aria-label="Withdraw" ref={place}>
+      <WhereTo chosen={entry?.address_id} choose={setTo} isLocked={unclear !== null} />
       <Form
         label="Withdraw"
         action={
@@ -56,8 +54,9 @@ export function WithdrawForm() {
         }
         submit={send}
       >
+        <input type="hidden" name="to" />
+        <FieldProblem name="to" />
         <fieldset className="bare" disabled={unclear !== null}>
-          <WhereTo chosen={entry?.address_id} choose={setTo} />
           <h2>2 How much</h2>
           {assets.length < 2 ? null : (
             <SelectField
@@ -73,7 +72,7 @@ export function WithdrawForm() {
             inputMode="decimal"
             autoComplete="off"
             required
-            hint={`You can use ${formatTokens(asset?.balance ?? 0n)} ${unit}${limits}.`}
+            hint={`You can use ${formatTokens(toCent(asset?.balance ?? 0n)) || "0"} ${unit}${limits}.`}
             value={text}
             onChange={({ target }) => setText(target.value)}
           />
@@ -87,7 +86,18 @@ export function WithdrawForm() {
         {amount === null || entry === undefined ? null : (
           <Check amount={amount} unit={unit} chain={entry.chain} />
         )}
-        <KeyField />
+        <TextField
+          label="API key with the scope withdraw"
+          name="key"
+          type="password"
+          autoComplete="off"
+          required
+          hint="Its id, a space and its secret. They sign this call in the page and are not kept."
+        />
+        <p className="hint">
+          No such key yet? Ask for one under <a href="#account">Account</a>. The operator approves
+          it.
+        </p>
       </Form>
     </section>
   );
@@ -112,7 +122,11 @@ function useSending({ entry, asset, most, unit }: Chosen & { most: bigint; unit:
         if (mayHaveArrived(error)) setUnclear(terms);
         // The id is looked up before anything else that is 409, so it was not made.
         else if (error instanceof Problem && error.status === 409) setUnclear(null);
-        throw placed(error);
+        throw error instanceof NoAnswer
+          ? new Error(
+              "No answer came, so it may have been asked for. Send it again: it is made once.",
+            )
+          : error;
       },
     );
     location.hash = `#wallet/withdraw/${asked.withdrawal_id}`;
@@ -120,29 +134,19 @@ function useSending({ entry, asset, most, unit }: Chosen & { most: bigint; unit:
   return { unclear, send };
 }
 
-function KeyField() {
-  return (
-    <>
-      <TextField
-        label="API key with the scope withdraw"
-        name="key"
-        type="password"
-        autoComplete="off"
-        required
-        hint="Its id, a space and its secret. They sign this call in the page and are not kept."
-      />
-      <p className="hint">
-        No such key yet? Ask for one under <a href="#account">Account</a>.
-      </p>
-    </>
-  );
-}
+type WhereToProps = {
+  chosen: string | undefined;
+  choose: (id: string) => void;
+  isLocked: boolean;
+};
 
-function WhereTo({ chosen, choose }: { chosen: string | undefined; choose: (id: string) => void }) {
+/** The address book to choose from, and to add to. */
+function WhereTo({ chosen, choose, isLocked }: WhereToProps) {
   const book = useAddressBook();
   const { recent } = useCircumstances(undefined);
+  const [adds, setAdds] = useState(false);
   return (
-    <fieldset className="bare">
+    <fieldset className="bare" disabled={isLocked}>
       <legend>
         <h2>1 Where to</h2>
       </legend>
@@ -153,8 +157,7 @@ function WhereTo({ chosen, choose }: { chosen: string | undefined; choose: (id: 
           <label key={address_id} className="pick">
             <input
               type="radio"
-              name="to"
-              value={address_id}
+              name="chosen"
               checked={chosen === address_id}
               disabled={rests}
               onChange={() => choose(address_id)}
@@ -168,13 +171,18 @@ function WhereTo({ chosen, choose }: { chosen: string | undefined; choose: (id: 
           </label>
         );
       })}
-      {book?.length === 0 ? (
-        <p>Your address book is empty. Withdrawals go to its addresses.</p>
-      ) : null}
-      <FieldProblem name="to" />
-      <p>
-        <a href="#wallet/safety">Add an address</a>
-      </p>
+      {adds || book?.length === 0 ? (
+        <AddressForm
+          added={(address_id) => {
+            setAdds(false);
+            choose(address_id);
+          }}
+        />
+      ) : (
+        <button type="button" className="link" onClick={() => setAdds(true)}>
+          Add an address
+        </button>
+      )}
     </fieldset>
   );
 }
@@ -184,10 +192,10 @@ function Check({ amount, unit, chain }: { amount: bigint; unit: string; chain: s
   const what = `${formatUnits(amount)} ${unit}`;
   const circumstances = useCircumstances(chain);
   const need = approvalNeeded(amount, circumstances);
-  const { paused, confirmations } = circumstances;
+  const { confirmations } = circumstances;
   const steps: Step[] = [
     { title: "You send", note: "nothing is paid yet", state: "now" },
-    { title: "In line", note: paused ? "withdrawals are paused" : "", state: "later" },
+    { title: "In line", note: "the oldest is sent first", state: "later" },
     { title: "Arrives", note: `after ${confirmations ?? "some"} confirmations`, state: "later" },
   ];
   if (need !== null)
@@ -202,7 +210,7 @@ function Check({ amount, unit, chain }: { amount: bigint; unit: string; chain: s
         facts={{ "They receive": `${what} on ${chain}`, "Network fee": "we pay it" }}
         total={["Leaves your balance", what]}
       />
-      <Steps steps={steps} />
+      <Steps steps={steps} chain={chain} />
     </>
   );
 }
@@ -237,21 +245,12 @@ function termsOf(client_withdrawal_id: string, { entry, asset }: Chosen, amount:
   return { client_withdrawal_id, amount, to_address: entry.address, chain: entry.chain, ...what };
 }
 
-/** The error with the field that caused it. */
-function placed(error: unknown): unknown {
-  if (error instanceof NoAnswer)
-    return new Error(
-      "No answer came, so it may have been asked for. Send it again: it is made once.",
-    );
-  const field = fieldOf(error);
-  return field === undefined ? error : new FieldError(field, explain(error));
-}
-
 /** Empties secret fields when the document is left, because the browser may keep its pages. */
 function useForgottenSecrets() {
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
-    const forget = () => place.current?.querySelector("form")?.reset();
+    const forget = () =>
+      place.current?.querySelector<HTMLFormElement>("form[aria-label=Withdraw]")?.reset();
     addEventListener("pagehide", forget);
     return () => removeEventListener("pagehide", forget);
   }, []);

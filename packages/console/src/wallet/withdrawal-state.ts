@@ -2,7 +2,7 @@
  * What a withdrawal has behind it and ahead of it, and why it waits, in words. And what its form
  * makes of a key and of errors.
  */
-import { type KnownProblemCode, type Policy, Problem, type Withdrawal } from "@rfq-custody/client";
+import { type Policy, Problem, type Withdrawal } from "@rfq-custody/client";
 import { formatTokens } from "../units.ts";
 
 const DAY_MS = 86_400_000;
@@ -10,6 +10,8 @@ const DAY_MS = 86_400_000;
 export type Step = {
   title: string;
   note?: string;
+  /** Of the transaction that pays. */
+  hash?: string;
   at?: string;
   state: "done" | "now" | "later" | "failed";
 };
@@ -92,10 +94,15 @@ export function stepsOf(withdrawal: Withdrawal, circumstances: Circumstances): r
       const title = reached === "awaiting_approval" ? "Your approval" : STATES[reached];
       const state =
         index < place || status === "settled" ? "done" : index > place ? "later" : "now";
-      const hash = reached === "submitted" ? (transaction_hash ?? "") : "";
-      const why = state === "now" ? whyItWaits(withdrawal, circumstances) : "";
-      const note = `${hash} ${why}`.trim();
-      return { title, state, note, ...(index === place ? { at: updated_at } : {}) };
+      const note = state === "now" ? whyItWaits(withdrawal, circumstances) : "";
+      const hash = reached === "submitted" && transaction_hash !== null;
+      return {
+        title,
+        state,
+        note,
+        ...(hash ? { hash: transaction_hash } : {}),
+        ...(index === place ? { at: updated_at } : {}),
+      };
     }),
   ];
 }
@@ -107,29 +114,9 @@ export function apiKeyOf(text: string): { apiKeyId: string; secret: string } | n
   return apiKeyId === undefined || secret === undefined ? null : { apiKeyId, secret };
 }
 
-const FIELDS: Readonly<Record<string, string>> = {
-  api_key_unknown: "key",
-  api_key_revoked: "key",
-  api_key_expired: "key",
-  signature_invalid: "key",
-  scope_missing: "key",
-  ip_not_allowed: "key",
-  address_not_listed: "to",
-  destination_refused: "to",
-  chain_unknown: "to",
-  insufficient_funds: "amount",
-  withdrawal_amount_limit: "amount",
-  withdrawal_daily_limit: "amount",
-  account_limit: "amount",
-  chain_liquidity: "amount",
-} satisfies Partial<Record<KnownProblemCode, "key" | "to" | "amount">>;
-
-/** The field that caused the error, if one did. */
-export function fieldOf(error: unknown): string | undefined {
-  return error instanceof Problem ? FIELDS[error.code] : undefined;
-}
-
 /** Whether the call may have taken effect. Only a rejection says that it has not. */
 export function mayHaveArrived(error: unknown): boolean {
-  return !(error instanceof Problem) || (error.status >= 500 && error.body["outcome"] !== "none");
+  if (!(error instanceof Problem)) return true;
+  const isRejection = error.code === "withdrawals_paused" || error.body["outcome"] === "none";
+  return error.status >= 500 && !isRejection;
 }

@@ -28,8 +28,8 @@ type Sockets = new (options: { server: unknown }) => {
 
 export type Replay = {
   readonly baseUrl: string;
-  /** Answers that are not the recorded ones, by method and path. */
-  readonly answers: Map<string, () => unknown>;
+  /** Answers that are not the recorded ones, by method and path. `FAILURE` has status 500. */
+  readonly answers: Map<string, (url: URL) => unknown>;
   /** The answer to a call, without all of its parameters the nearest one. A stream's last frame. */
   readonly recorded: (call: string) => Body;
   /** Sends events to every socket of a stream, as the recording names it. */
@@ -41,6 +41,14 @@ const TYPES: Record<string, string> = {
   ".css": "text/css",
   ".html": "text/html",
   ".js": "text/javascript",
+  ".woff2": "font/woff2",
+};
+/** An answer that says that the service failed. */
+export const FAILURE = {
+  type: "about:blank",
+  title: "Internal error",
+  status: 500,
+  code: "internal",
 };
 /** About what a request takes over a network, so that pages show how they look while they load. */
 const ANSWER_MS = 30;
@@ -51,7 +59,7 @@ export async function startReplay(): Promise<Replay> {
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as { call: string; body: Body });
-  const answers = new Map<string, () => unknown>();
+  const answers = new Map<string, (url: URL) => unknown>();
   const recorded = (call: string) =>
     recording.findLast((one) => one.call === call && call.startsWith("SOCKET"))?.body ??
     nearest(recording, call);
@@ -60,9 +68,11 @@ export async function startReplay(): Promise<Replay> {
     if (url.pathname.startsWith("/console/")) return serveFile(url.pathname, response);
     const replaced = answers.get(`${request.method} ${url.pathname}`);
     const call = `${request.method} ${url.pathname}${url.search}`;
-    const body = replaced === undefined ? withHistory(url, recorded(call), recorded) : replaced();
+    const body =
+      replaced === undefined ? withHistory(url, recorded(call), recorded) : replaced(url);
     setTimeout(() => {
-      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+      const status = body === FAILURE ? 500 : 200;
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     }, ANSWER_MS);
   });
   const { WebSocketServer } = createRequire(import.meta.url)("ws") as { WebSocketServer: Sockets };
@@ -101,6 +111,21 @@ export async function startReplay(): Promise<Replay> {
  */
 export async function openReplay(
   browser: Browser,
+  replay: Replay,
+  options: BrowserContextOptions & { ticking?: boolean } = {},
+): Promise<Page> {
+  const page = await openAsVisitor(browser, replay, options);
+  await page.evaluate("location.hash = 'sign-in'");
+  await page.getByLabel("Email").fill("ada@desk.example");
+  await page.getByLabel("Password").fill("replayed");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+  return page;
+}
+
+/** As `openReplay`, without signing in. */
+export async function openAsVisitor(
+  browser: Browser,
   { baseUrl }: Replay,
   { ticking = false, ...options }: BrowserContextOptions & { ticking?: boolean } = {},
 ): Promise<Page> {
@@ -115,10 +140,6 @@ export async function openReplay(
     };
   }`);
   await page.goto(`${baseUrl}/console/`);
-  await page.getByLabel("Email").fill("ada@desk.example");
-  await page.getByLabel("Password").fill("replayed");
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("Live", { exact: true }).waitFor();
   return page;
 }
 
@@ -171,6 +192,13 @@ function withHistory(
   recorded: (call: string) => Body,
 ): Body {
   if (pathname === "/time") return { ...body, unix_ms: NOW };
+  const ids = searchParams.get("assets")?.split(",");
+  if (pathname === "/markets" && ids !== undefined) {
+    const all = recorded("GET /markets?limit=500")["items"] as readonly Body[];
+    const isAsked = ({ venue_id, asset_id }: Body) =>
+      venue_id === searchParams.get("venue_id") && ids.includes(String(asset_id));
+    return { items: all.filter(isAsked), next_cursor: null };
+  }
   const items = (body["items"] ?? []) as readonly Body[];
   const newest = ({ venue_id, asset_id }: Body) => {
     const { items: trades } = recorded(
