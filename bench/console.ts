@@ -1,15 +1,15 @@
 /**
  * What quotes cost the page of a taker and that of a maker, on a processor four times slower. The
- * console is replayed without a stack (test/support/node/console/replay.ts).
+ * console is replayed without a stack (scripts/console/replay.ts).
  *
  * Time is that of the page's thread, times four. Chromium can slow a page down itself, but then it
  * also counts what others take from the processor meanwhile.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CDPSession, Page } from "playwright-core";
-import { FLOODED, floodOf, metrics } from "../test/support/node/console/quote-flood.ts";
-import { openReplay, type Replay, startReplay } from "../test/support/node/console/replay.ts";
-import { inBrowser } from "../test/support/node/browser.ts";
+import { FLOODED, floodOf, metrics } from "../scripts/console/quote-flood.ts";
+import { openReplay, type Replay, startReplay } from "../scripts/console/replay.ts";
+import { inBrowser } from "../scripts/actors/browser.ts";
 import type { Bench, Figure } from "./figures.ts";
 
 const SLOWDOWN = 4;

@@ -2,9 +2,7 @@
  * `npm run bench [-- name…] [--quick]`: every bench, or those named, one after the other on an
  * otherwise idle machine.
  */
-import { spawn } from "node:child_process";
 import { availableParallelism, cpus, loadavg } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { runScript } from "../scripts/stack/shutdown.ts";
 import { benchAbuse } from "./abuse.ts";
@@ -12,7 +10,6 @@ import { benchArchive } from "./archive.ts";
 import { type Bench, type BenchOptions, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchConsole } from "./console.ts";
 import { benchCosts } from "./costs.ts";
-import { benchGrowth } from "./growth.ts";
 import { benchNetwork } from "./network.ts";
 import { benchQuotes } from "./quotes.ts";
 import { benchRfq } from "./rfq.ts";
@@ -27,14 +24,11 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
   console: { title: "Quotes on a slow page", bench: benchConsole },
   costs: { title: "Costs", bench: benchCosts },
-  growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
 };
-/** A script of its own, which prints its own tables. */
-const GAS = "contracts-gas";
 
 await runScript(async (onStop) => {
-  const known = [...Object.keys(OWN), GAS];
+  const known = Object.keys(OWN);
   const usage = [
     `Benches: ${known.join(", ")}`,
     "--quick for short runs",
@@ -83,11 +77,10 @@ await runScript(async (onStop) => {
     const own = OWN[name];
     const started = performance.now();
     say(`\n— ${name}`);
-    if (own !== undefined) {
-      const figures = await runBench(own.bench, { quick, say, onStop, network, only, entries });
-      printFigures(own.title, figures);
-      all.push(...figures);
-    } else await runGas(quick, onStop);
+    if (own === undefined) continue;
+    const figures = await runBench(own.bench, { quick, say, onStop, network, only, entries });
+    printFigures(own.title, figures);
+    all.push(...figures);
     say(`  (${((performance.now() - started) / 1_000).toFixed(0)} s)`);
   }
   const aimed = all.filter((figure) => figure.target !== undefined);
@@ -119,22 +112,4 @@ async function runBench(bench: Bench, options: Omit<BenchOptions, "start">): Pro
   } finally {
     await stopAll();
   }
-}
-
-async function runGas(quick: boolean, onStop: BenchOptions["onStop"]): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    [join(import.meta.dirname, `${GAS}.ts`), ...(quick ? ["--quick"] : [])],
-    { stdio: "inherit" },
-  );
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("exit", resolve);
-  });
-  onStop(async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
-    await ended;
-  });
-  const code = await ended;
-  if (code !== 0) console.log(`  ${GAS} ended with ${code}`);
 }

@@ -11,7 +11,7 @@ import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { DEFAULT_STACK_DIR } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
-import { DEMO_USERS, enterUnchanged, fundAll, withKey } from "./stack/users.ts";
+import { DEMO_USERS, enterUnchanged, fundAll, withKey } from "./actors/users.ts";
 
 /** Of each kind. More would show no more, and a laptop runs all of it. */
 const MAX_TRADERS = 50;

@@ -14,7 +14,7 @@ import {
   type QuoteRequest,
   type Side,
 } from "../packages/client/src/index.ts";
-import { Dice } from "./stack/dice.ts";
+import { Dice } from "./actors/dice.ts";
 import { LOCAL_VENUES } from "./stack/local-venues.ts";
 
 export type Trader = { readonly client: Client; readonly role: "maker" | "taker" };

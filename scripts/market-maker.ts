@@ -12,7 +12,7 @@ import {
 } from "../packages/client/src/index.ts";
 import type { Faucet } from "./stack/faucet.ts";
 import { LOCAL_VENUES } from "./stack/local-venues.ts";
-import { fund } from "./stack/users.ts";
+import { fund } from "./actors/users.ts";
 
 const QUOTE_LIFE_SECS = 120;
 /** Half the difference between its selling and its buying price, scaled by 1e6. */

@@ -4,8 +4,8 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { inBrowser } from "../test/support/node/browser.ts";
-import { goTo, openReplay, startReplay } from "../test/support/node/console/replay.ts";
+import { inBrowser } from "./actors/browser.ts";
+import { goTo, openReplay, startReplay } from "./console/replay.ts";
 
 const DIR = join(import.meta.dirname, "../docs/console");
 /** Enough of a long page. */

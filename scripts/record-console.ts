@@ -1,5 +1,5 @@
 /**
- * `npm run record:console` writes test/support/node/console/recording.jsonl: what a real stack
+ * `npm run record:console` writes scripts/console/recording.jsonl: what a real stack
  * answers to the console of a user who trades, makes markets, deposits and withdraws, and the first
  * frames of its sockets. Replayed, it shows every page filled without a stack.
  */
@@ -9,16 +9,16 @@ import { Secret, TOTP } from "otpauth";
 import type { Page, Response } from "playwright-core";
 import { getAddress } from "viem";
 import type { Client } from "../packages/client/src/index.ts";
-import { NOW, RECORDING, type Recorded } from "../test/support/node/console/replay.ts";
-import { inBrowser } from "../test/support/node/browser.ts";
+import { NOW, RECORDING, type Recorded } from "./console/replay.ts";
+import { inBrowser } from "./actors/browser.ts";
 import { startLivingMarket, type Trader } from "./living-market.ts";
 import { EXAMPLE_MARKETS, listExampleMarkets } from "./stack/example-markets.ts";
 import { openFaucet } from "./stack/faucet.ts";
 import { freePort } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
-import { enter, fundAll, withKey } from "./stack/users.ts";
-import { withdrawKey } from "./stack/withdraw-key.ts";
+import { enter, fundAll, withKey } from "./actors/users.ts";
+import { withdrawKey } from "./actors/withdraw-key.ts";
 
 const ADA = { email: "ada@desk.example", password: "ada-demo-password", role: "taker" as const };
 const [MAKERS, TAKERS] = [3, 10];

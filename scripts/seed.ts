@@ -9,7 +9,7 @@ import { ROOT, WRANGLER_CONFIG } from "./stack/bundle.ts";
 import { newGroup, commit } from "../src/platform/commit.ts";
 import { sql } from "../src/platform/sql.ts";
 import { credit } from "./stack/credit.ts";
-import { DEMO_USERS, enter } from "./stack/users.ts";
+import { DEMO_USERS, enter } from "./actors/users.ts";
 import { TEST_MARKET } from "./stack/example-markets.ts";
 import { applyMigrations } from "./stack/migrate.ts";
 import { runScript } from "./stack/shutdown.ts";

@@ -11,7 +11,7 @@ import {
 import { commandText } from "../src/platform/command-text.ts";
 import { readSettings } from "./deploy/settings.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
-import { DEMO_USERS } from "./stack/users.ts";
+import { DEMO_USERS } from "./actors/users.ts";
 
 const USAGE = `npm run smoke -- (--env <name> | --url <url>) [--users <file>] [--trade]
 

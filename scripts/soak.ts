@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ASSETS, TOKENS, USDC, nameOf } from "./soak/assets.ts";
 import { archiveDiffers, CRON_EVERY_MS, SECONDS_WINDOWS, travel } from "./soak/archive.ts";
 import { openChain } from "./soak/chain.ts";
-import { Dice } from "./stack/dice.ts";
+import { Dice } from "./actors/dice.ts";
 import { breakThings, type Faults, serviceStatus } from "./soak/faults.ts";
 import { act, introduce } from "./soak/people.ts";
 import { comeToRest } from "./soak/rest.ts";
@@ -13,19 +13,22 @@ import { Gate, type RpcProxy, startRpcProxy } from "./soak/rpc-proxy.ts";
 import { Tally } from "./soak/tally.ts";
 import { judge } from "./soak/verdict.ts";
 import { VerbUse } from "./soak/verb-use.ts";
+import { soakVerbs } from "./soak/verbs/verbs.ts";
 import { localSettings, makeSecrets } from "./stack/local-settings.ts";
 import { positive, readArguments } from "./stack/arguments.ts";
 import { freePort } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
-const USAGE = `npm run soak -- [--minutes N] [--seed S] [--people P] [--hands H] [--dir <path>]
+const USAGE = `npm run soak -- [verbs] [--minutes N] [--seed S] [--people P] [--hands H] [--dir <path>]
 
 Users deposit, trade and withdraw through the public interface while processes are killed, blocks
 are reorganised, RPC nodes return wrong data and operators interfere. The seed determines
 operations and faults. Data leaves the database within seconds. When all work has ended, it runs the
 reconciliation and compares its own sums, puts the database back to before seals, restores and
-compares again. It exits with 1 if anything differs.`;
+compares again. It exits with 1 if anything differs.
+
+verbs: sends valid, nearly valid and broken cases to every operation and socket command instead.`;
 
 /** Reorgs are at most one block less deep. */
 const CONFIRMATIONS = 4;
@@ -39,7 +42,11 @@ const PROGRESS_EVERY_MS = 5_000;
 /** How often senders resend what a reorg, an emptied mempool or a bad node has lost. */
 const SEND_AGAIN_EVERY_MS = 2_000;
 
-await runScript(async (onStop) => {
+const [subject, ...options] = process.argv.slice(2);
+if (subject === "verbs") process.exitCode = await soakVerbs(options);
+else await runScript(soak);
+
+async function soak(onStop: (stop: () => Promise<void>) => void): Promise<number> {
   const values = readArguments(USAGE, {
     minutes: { type: "string", default: "10" },
     seed: { type: "string", default: randomBytes(4).toString("hex") },
@@ -84,7 +91,7 @@ await runScript(async (onStop) => {
       : `soak: ${findings.length} differences, see ${stack.workerLog}`,
   );
   return findings.length === 0 ? 0 : 1;
-});
+}
 
 /** If the work does not end, that is a finding too, and the other checks still run. */
 async function restAndJudge(world: Faults): Promise<string[]> {

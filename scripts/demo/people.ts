@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "../../packages/client/src/index.ts";
 import type { Stack } from "../stack/start-stack.ts";
-import { withdrawKey } from "../stack/withdraw-key.ts";
+import { withdrawKey } from "../actors/withdraw-key.ts";
 import { type Narrator, Unmet, short } from "./narrator.ts";
 import { Listener, type Person, WAIT_MS } from "./world.ts";
 

@@ -4,15 +4,15 @@ import { encodeFunctionData, type EncodeFunctionDataParameters, toHex } from "vi
 import { privateKeyToAccount } from "viem/accounts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { Client } from "../../packages/client/src/index.ts";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { Gate, startRpcProxy } from "../soak/rpc-proxy.ts";
 import { openLocalChain } from "../stack/anvil-chain.ts";
 import { ANVIL_ACCOUNT_KEYS, openFaucet } from "../stack/faucet.ts";
 import { localSettings, makeSecrets } from "../stack/local-settings.ts";
 import { freePort } from "../stack/ports.ts";
 import { type Stack, startStack } from "../stack/start-stack.ts";
-import { fund, newUser, withKey } from "../stack/users.ts";
-import { withdrawKey } from "../stack/withdraw-key.ts";
+import { fund, newUser, withKey } from "../actors/users.ts";
+import { withdrawKey } from "../actors/withdraw-key.ts";
 import { startReceiver } from "./receiver.ts";
 
 export type Drill = Awaited<ReturnType<typeof openDrill>>;

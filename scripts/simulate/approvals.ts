@@ -6,7 +6,7 @@ import { checkedActor } from "../../src/platform/actor.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { notifyStreams } from "../../src/streams/notify.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { type Person, sessionOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";

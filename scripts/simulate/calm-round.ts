@@ -13,7 +13,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { APPROVAL_ABOVE, type Approvals } from "./approvals.ts";
 import { codeOf } from "./calls.ts";
 import { openRequest, placeQuote } from "./commands.ts";
@@ -24,7 +24,7 @@ import type { Scene } from "./scene.ts";
 import type { Streaming } from "./streaming.ts";
 import type { Trading } from "./trading.ts";
 import { Violation } from "./violation.ts";
-import { openRequestTerms, placeQuoteTerms } from "../../test/support/terms.ts";
+import { openRequestTerms, placeQuoteTerms } from "../actors/terms.ts";
 
 export type RoundParts = {
   readonly scene: Scene;

@@ -1,7 +1,7 @@
 /** A simulated chain: blocks, transactions that wait for one, and reorganisations. */
 import { createHash } from "node:crypto";
 import { type Address, getAddress, type Hex, keccak256, parseTransaction } from "viem";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { type Asset, type ContractState, type ModelLog, Revert } from "./ledger-of-chain.ts";
 
 export type Block = {

@@ -5,7 +5,7 @@
 import type { Actor } from "../../src/platform/actor.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all } from "../../src/platform/sql.ts";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { codeOf } from "./calls.ts";
 import { type Credential, insertKey, keyOf, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";

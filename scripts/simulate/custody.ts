@@ -13,7 +13,7 @@ import { type Config, config, defaultChain } from "../../src/platform/config.ts"
 import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { notifyStreams } from "../../src/streams/notify.ts";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { Chain, type Deposit } from "./chain.ts";
 import { ContractState } from "./ledger-of-chain.ts";
 import { Nodes } from "./nodes.ts";

@@ -4,7 +4,7 @@
  * second copy beside the first, and calls that are lost, late or doubled.
  */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import type { ServerSocket } from "./sockets.ts";
 import { Process, type VirtualTime } from "./virtual-time.ts";
 import { CLEAR, fateOf, type Weather } from "./weather.ts";

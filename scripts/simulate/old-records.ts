@@ -15,7 +15,7 @@ import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
 import { listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
 import { resultBody } from "../../src/rfq/result.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { repeated } from "./commands.ts";
 import { credentialOf } from "./people.ts";
 import type { Scene } from "./scene.ts";

@@ -4,7 +4,7 @@ import type { OperatorContext } from "../../src/operator/context.ts";
 import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
 import { pause, resume } from "../../src/operator/trading.ts";
 import { config } from "../../src/platform/config.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import type { Custody } from "./custody.ts";
 import { BOOKS, type Person, sessionOf } from "./people.ts";
 import type { Step } from "./plan.ts";

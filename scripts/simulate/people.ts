@@ -3,7 +3,7 @@ import type { Actor, SessionActor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import type { Side } from "../../src/assets/asset-fields.ts";
 
 export type Credential = {

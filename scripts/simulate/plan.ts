@@ -2,7 +2,7 @@
  * The steps of a seed. Each has its own dice, so that removing one leaves the choices of the others
  * as they are, and a failing list can be cut.
  */
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { WEATHER_WEIGHTS } from "./weather.ts";
 
 const ACTIONS = {

@@ -4,7 +4,7 @@ import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { REASONS } from "../../src/ledger/codes.ts";
 import { Problem } from "../../src/platform/problem.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import type { JournalModel } from "./journal-model.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";

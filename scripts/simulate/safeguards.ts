@@ -8,7 +8,7 @@ import { readUuid } from "../../src/platform/sql.ts";
 import { ID_LAG_MS } from "../../src/platform/time.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { credentialOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import type { Subscribers } from "./subscribers.ts";

@@ -1,5 +1,5 @@
 /** What the parts of the simulated world share. */
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import type { Calls } from "./calls.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Database } from "./database.ts";

@@ -6,7 +6,7 @@ import { verifyJournal } from "../operator/verify-database.ts";
 import { restore } from "../../src/operator/restore.ts";
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { all } from "../../src/platform/sql.ts";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { ArchiveChecks } from "./archive-checks.ts";
 import { type Bucket, LIES } from "./bucket.ts";
 import type { Snapshot } from "./database.ts";

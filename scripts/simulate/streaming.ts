@@ -4,7 +4,7 @@ import { config } from "../../src/platform/config.ts";
 import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
 import { streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { BOOKS, credentialOf, type Person } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";

@@ -3,7 +3,7 @@ import type { OperatorContext } from "../../src/operator/context.ts";
 import { unfreeze } from "../../src/operator/users.ts";
 import { resume } from "../../src/operator/trading.ts";
 import { setPaused } from "../../src/operator/withdrawals.ts";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { calmRound, type RoundParts } from "./calm-round.ts";
 import type { OldRecords } from "./old-records.ts";
 import { BOOKS } from "./people.ts";

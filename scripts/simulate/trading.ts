@@ -8,14 +8,14 @@ import { Problem } from "../../src/platform/problem.ts";
 import type { Command, PlaceQuote, Result } from "../../src/rfq/command.ts";
 import { placeQuotes } from "../../src/rfq/place-quotes.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { openRequest, placeQuote, repeated } from "./commands.ts";
 import type { OldRecords } from "./old-records.ts";
 import { BOOKS, credentialOf, type Person, recent, type Sent } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 import { Process } from "./virtual-time.ts";
-import { openRequestTerms, placeQuoteTerms } from "../../test/support/terms.ts";
+import { openRequestTerms, placeQuoteTerms } from "../actors/terms.ts";
 
 const LABELS = [null, "a", "b"];
 /** Of one call. */

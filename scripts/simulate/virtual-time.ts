@@ -7,7 +7,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 
 /** Something that can be killed between any two awaits: a Worker's call or an object's instance. */
 export class Process {

@@ -1,5 +1,5 @@
 /** How badly D1 and the network behave. Steps change it; a quiet point sets it to clear. */
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 
 export type Weather = {
   readonly name: string;

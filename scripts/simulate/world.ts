@@ -1,5 +1,5 @@
 /** The simulated deployment: the service's own code, its database, its users and their steps. */
-import { Dice } from "../stack/dice.ts";
+import { Dice } from "../actors/dice.ts";
 import { runCron } from "../../src/cron.ts";
 import { config } from "../../src/platform/config.ts";
 import {

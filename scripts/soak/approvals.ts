@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
-import { type CodeSource, nextCode } from "../fuzz/callers.ts";
+import { type CodeSource, nextCode } from "../actors/callers.ts";
 import { USDC } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { note, type Person, withSession, type World } from "./world.ts";
 import { cancel } from "./withdrawals.ts";
 

@@ -6,7 +6,7 @@ import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "../../packages/client/src/index.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { type Faults, order, serviceStatus } from "./faults.ts";
 import { comeToRest } from "./rest.ts";
 import { trade } from "./trades.ts";

@@ -18,7 +18,7 @@ import { ANVIL_ACCOUNT_KEYS } from "../stack/faucet.ts";
 import { heldBy, mintCall } from "../stack/tokens.ts";
 import { until } from "../stack/until.ts";
 import { type Asset, tokenOfAsset } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 
 const GAS = 200_000n;
 const DEPLOY_GAS = 2_000_000n;

@@ -4,7 +4,7 @@ import { order as orderOnce } from "../operator/carry-out.ts";
 import type { ServiceStatus } from "../operator/results.ts";
 import type { OperatorRequest, OperatorResponse } from "../stack/operator-call.ts";
 import { ASSETS } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { newKey } from "./people.ts";
 import { withSession, type World } from "./world.ts";
 import type { Lie } from "./lies.ts";

@@ -1,7 +1,7 @@
 /** Reads of a soak: every list and record that a user can read. */
 import type { Client } from "../../packages/client/src/index.ts";
 import { TOKENS } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { type Person, withSession, type World } from "./world.ts";
 
 type Look = (client: Client, dice: Dice, world: World, person: Person) => Promise<unknown>;

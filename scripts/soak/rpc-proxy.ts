@@ -1,7 +1,7 @@
 /** An RPC endpoint in front of the soak's chain that fails or lies on command. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { type Call, type Lie, lieAbout } from "./lies.ts";
 
 export const RPC_FAULTS = ["slow", "errors", "garbage", "lagging", "lost_answers", "down"] as const;

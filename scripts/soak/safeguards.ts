@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, Quote, Stream } from "../../packages/client/src/index.ts";
 import { TOKENS } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { accept, QUOTE_MAX_AGE_MS, quoteSeveral } from "./trades.ts";
 import { note, type Person, withSession, type World } from "./world.ts";
 

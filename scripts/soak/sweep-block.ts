@@ -5,7 +5,7 @@ import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { cloneAddress } from "../../src/chain/addresses.ts";
 import type { Deployment } from "../stack/deploy-contracts.ts";
 import { type Asset, ASSETS, tokenOfAsset, USDC } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { withdrawAmount } from "./withdrawals.ts";
 import { note, type World } from "./world.ts";
 

@@ -1,7 +1,7 @@
 /** Trades of a soak: single quotes, and several at once with replaces. */
 import type { Client, Match, Quote } from "../../packages/client/src/index.ts";
 import { TOKENS, USDC } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { note, noteCode, type Person, type World } from "./world.ts";
 
 /** The machine is under load, and the endpoints are slow at times. */

@@ -1,8 +1,8 @@
 /** Which operations and socket commands the users of a soak have used with success. */
 import type { ResponseEvent } from "../../packages/client/src/transport.ts";
-import { readOperations, readSocketCommands } from "../fuzz/operations.ts";
+import { readOperations, readSocketCommands } from "./verbs/operations.ts";
 
-/** Operations that no user of a soak needs, with the reason. The fuzz covers them. */
+/** Operations that no user of a soak needs, with the reason. `soak -- verbs` covers them. */
 export const NOT_USED: Readonly<Record<string, string>> = {
   "GET /openapi.json": "a document",
   "GET /asyncapi.json": "a document",

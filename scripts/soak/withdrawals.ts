@@ -1,7 +1,7 @@
 /** Withdrawals of a soak, and cancels that race with the payer. */
 import { Problem } from "../../packages/client/src/index.ts";
 import { ASSETS, type Asset, nameOf, USDC } from "./assets.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../actors/dice.ts";
 import { note, type Person, type World } from "./world.ts";
 
 const CANCEL_CHANCE = 0.2;

@@ -2,7 +2,7 @@
 import type { Address } from "viem";
 import { type Client, NoAnswer, Problem } from "../../packages/client/src/index.ts";
 import type { ProblemCode } from "../../src/platform/problem.ts";
-import type { CodeSource } from "../fuzz/callers.ts";
+import type { CodeSource } from "../actors/callers.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import type { Asset } from "./assets.ts";
 import type { Chain } from "./chain.ts";

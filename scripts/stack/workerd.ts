@@ -18,7 +18,7 @@ import { FileLog, watchChildren, withoutSignalHandlers } from "./miniflare.ts";
 export type Workerd = {
   /** CF-Connecting-IP is always 127.0.0.1 here. */
   baseUrl: string;
-  /** workerd without Miniflare's entry worker, and CF-Connecting-IP as sent. The fuzzer uses it. */
+  /** workerd without Miniflare's entry worker, and CF-Connecting-IP as sent. `soak -- verbs` uses it. */
   directUrl: string;
   /** The entrypoint `Operator`. */
   operatorUrl: string;

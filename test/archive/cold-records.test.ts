@@ -5,7 +5,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { Dice } from "../../scripts/stack/dice.ts";
+import { Dice } from "../../scripts/actors/dice.ts";
 import type { History } from "../../src/archive/history-object.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";

@@ -211,7 +211,7 @@ export type Payment = {
 };
 export type VaultWorld = Awaited<ReturnType<typeof vaultWorld>>;
 
-export const HUGE = 1n << 90n;
+const HUGE = 1n << 90n;
 
 /**
  * A vault of its own, rich in USDC and outcome tokens. `limit` is the rolling limit of USDC and of

@@ -13,7 +13,7 @@ import { runSequences } from "./sequences.ts";
 import { inRelease, rounds } from "../support/depth.ts";
 
 // The gas scans send hundreds of transactions each; a loaded machine takes its time.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const chain = await startChain();
 afterAll(() => chain.stop());
@@ -29,9 +29,9 @@ inRelease(() => describe("gas limits", () => gasTests(chain)));
 describe("random sequences", () => {
   it("contracts and model agree about every sequence", async () => {
     const { sequences, failure } = await runSequences(chain, {
-      numRuns: rounds(1, 30),
+      numRuns: rounds(1, 200),
       maxSteps: 40,
-      timeLimitMs: 6_000,
+      timeLimitMs: rounds(6_000, 240_000),
     });
     expect(failure).toBeNull();
     expect(sequences).toBeGreaterThan(0);

@@ -5,7 +5,7 @@ import { problemExamples } from "../../scripts/openapi/problem-examples.ts";
 import { ProblemSchema } from "../../src/http/problem-schema.ts";
 import { problemBody } from "../../src/platform/problem.ts";
 import { keyLimit } from "../../src/rfq/trade-limits.ts";
-import { readRestDescription } from "../support/node/descriptions.ts";
+import { readRestDescription } from "../../scripts/openapi/conformance.ts";
 
 const errorsOf = readRestDescription();
 const ROUTE = { method: "POST", path: "/rfq/quote", status: 409, type: "application/problem+json" };

@@ -4,7 +4,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type * as ClientModule from "../../packages/client/src/index.ts";
-import { inBrowser } from "../support/node/browser.ts";
+import { inBrowser } from "../../scripts/actors/browser.ts";
 import { newAsset, sharedStack, type TestStack } from "../support/node/stack.ts";
 
 const BUILT = resolve(".stack", `client-browser-${process.pid}`);

@@ -2,7 +2,7 @@
 import { Secret, TOTP } from "otpauth";
 import type { Page } from "playwright-core";
 import { beforeAll, expect, it } from "vitest";
-import { inBrowser } from "../support/node/browser.ts";
+import { inBrowser } from "../../scripts/actors/browser.ts";
 import {
   fund,
   newTrader,

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { inBrowser } from "../support/node/browser.ts";
+import { inBrowser } from "../../scripts/actors/browser.ts";
 import { COUNT_SHIFTS, layoutFaults, violations } from "../support/node/console/layout.ts";
-import { FLOODED, floodOf, metrics } from "../support/node/console/quote-flood.ts";
+import { FLOODED, floodOf, metrics } from "../../scripts/console/quote-flood.ts";
 import {
   ASSETS,
   FAILURE,
@@ -14,7 +14,7 @@ import {
   openReplay,
   type Replay,
   startReplay,
-} from "../support/node/console/replay.ts";
+} from "../../scripts/console/replay.ts";
 import { FULL } from "../support/depth.ts";
 
 /** The second one of the two markets has an open request with quotes. */

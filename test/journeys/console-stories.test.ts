@@ -8,8 +8,8 @@ import type { Browser, Page } from "playwright-core";
 import { getAddress } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Client } from "../../packages/client/src/index.ts";
-import { withdrawKey } from "../../scripts/stack/withdraw-key.ts";
-import { inBrowser } from "../support/node/browser.ts";
+import { withdrawKey } from "../../scripts/actors/withdraw-key.ts";
+import { inBrowser } from "../../scripts/actors/browser.ts";
 import {
   fund,
   newAddress,

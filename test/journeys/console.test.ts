@@ -4,7 +4,7 @@
  */
 import type { Browser, Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { inBrowser } from "../support/node/browser.ts";
+import { inBrowser } from "../../scripts/actors/browser.ts";
 import {
   fund,
   newTrader,

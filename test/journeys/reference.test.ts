@@ -6,8 +6,8 @@ import {
   readRestDescription,
   readStreamDescription,
   type RestResponse,
-} from "../support/node/descriptions.ts";
-import { inBrowser } from "../support/node/browser.ts";
+} from "../../scripts/openapi/conformance.ts";
+import { inBrowser } from "../../scripts/actors/browser.ts";
 import { openRawSocket, type RawMessage, type RawSocket } from "../support/node/raw-socket.ts";
 import {
   fund,

@@ -10,7 +10,7 @@ import examples from "../../examples/README.md?raw";
 import readme from "../../README.md?raw";
 import { heldBy, mintCall } from "../../scripts/stack/tokens.ts";
 import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
-import { DEMO_USERS } from "../../scripts/stack/users.ts";
+import { DEMO_USERS } from "../../scripts/actors/users.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { signedOrder } from "../../scripts/stack/operator-call.ts";

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { AccountEvent } from "../../packages/client/src/index.ts";
-import { Dice } from "../../scripts/stack/dice.ts";
+import { Dice } from "../../scripts/actors/dice.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import {
   type Market,

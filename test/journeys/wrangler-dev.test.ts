@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Client } from "../../packages/client/src/index.ts";
 import { backup } from "../../scripts/deploy/backup.ts";
 import type { Run } from "../../scripts/deploy/wrangler.ts";
-import { DEMO_USERS } from "../../scripts/stack/users.ts";
+import { DEMO_USERS } from "../../scripts/actors/users.ts";
 import { runScriptFile } from "../support/node/processes.ts";
 import { type Clone, freshClone } from "../support/node/wrangler-dev.ts";
 

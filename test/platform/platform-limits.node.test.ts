@@ -11,7 +11,7 @@ import type { BookOperation } from "../../src/rfq/book-operation.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
 import { testSettings } from "../support/settings.ts";
-import { placeQuoteTerms } from "../support/terms.ts";
+import { placeQuoteTerms } from "../../scripts/actors/terms.ts";
 
 const page = readFileSync("docs/platform.md", "utf8");
 

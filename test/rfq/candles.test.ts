@@ -2,7 +2,7 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
-import { Dice } from "../../scripts/stack/dice.ts";
+import { Dice } from "../../scripts/actors/dice.ts";
 import { addToCandles, CANDLE_STEPS, NOT_IN_CANDLES } from "../../src/archive/candles.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, first, prepare, raw, sql } from "../../src/platform/sql.ts";

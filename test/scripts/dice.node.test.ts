@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Dice } from "../../scripts/stack/dice.ts";
+import { Dice } from "../../scripts/actors/dice.ts";
 
 const draws = (seed: string) => {
   const dice = new Dice(seed);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readOperations, readSocketCommands } from "../../scripts/fuzz/operations.ts";
+import { readOperations, readSocketCommands } from "../../scripts/soak/verbs/operations.ts";
 import { NOT_USED, VerbUse } from "../../scripts/soak/verb-use.ts";
 
 const operations = readOperations();

@@ -37,7 +37,7 @@ import type { CancelReason } from "../../src/rfq/statuses.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
 import { newAsset } from "./ledger.ts";
-import { openRequestTerms, placeQuoteTerms } from "./terms.ts";
+import { openRequestTerms, placeQuoteTerms } from "../../scripts/actors/terms.ts";
 import { newUser } from "./users.ts";
 
 /** A user or one of their keys. */

@@ -7,7 +7,7 @@ import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { migratedDatabase } from "../../../scripts/migrations/files.ts";
 import { credit } from "../../../scripts/stack/credit.ts";
 import { testSettings } from "../settings.ts";
-import { openRequestTerms, placeQuoteTerms } from "../terms.ts";
+import { openRequestTerms, placeQuoteTerms } from "../../../scripts/actors/terms.ts";
 import { recordBy } from "../../../src/audit/audit.ts";
 import type { Side } from "../../../src/assets/asset-fields.ts";
 import type { Actor } from "../../../src/platform/actor.ts";

@@ -12,7 +12,7 @@ type TableShape = {
 };
 
 /** All migrations, in order. */
-export const schemaText = migrationFiles().map(readMigration).join("\n");
+const schemaText = migrationFiles().map(readMigration).join("\n");
 
 export const schemaTables = (): string[] =>
   [...schemaText.matchAll(/^CREATE TABLE (\w+) \(/gm)].map(([, name = ""]) => name);

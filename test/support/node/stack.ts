@@ -8,7 +8,7 @@ import { order } from "../../../scripts/operator/carry-out.ts";
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
 import { type Stack, startStack } from "../../../scripts/stack/start-stack.ts";
-import { withdrawKey } from "../../../scripts/stack/withdraw-key.ts";
+import { withdrawKey } from "../../../scripts/actors/withdraw-key.ts";
 import {
   Client,
   type MarketAsset,
@@ -21,7 +21,7 @@ import { bundledWorker } from "./bundles.ts";
 import { type FailpointServer, startFailpointServer } from "./failpoint-server.ts";
 import { heldBy, tokenOf } from "../../../scripts/stack/tokens.ts";
 import { until } from "../../../scripts/stack/until.ts";
-import { fund as mintAll, newUser, withKey } from "../../../scripts/stack/users.ts";
+import { fund as mintAll, newUser, withKey } from "../../../scripts/actors/users.ts";
 
 export { until };
 

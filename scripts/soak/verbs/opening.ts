@@ -3,7 +3,7 @@
  * Chance would seldom find them in their order. Their caller does nothing else.
  */
 import { randomUUID } from "node:crypto";
-import { type Caller, nextCode } from "./callers.ts";
+import { type Caller, nextCode } from "../../actors/callers.ts";
 
 const STEP_MS = 30_000;
 const NONE_WAITS = "0";

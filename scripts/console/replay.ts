@@ -9,12 +9,12 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { buildConsole } from "../../../../packages/console/build.ts";
+import { buildConsole } from "../../packages/console/build.ts";
 
 /** The instant at which a replayed console lives. */
 export const NOW = Date.parse("2026-11-24T12:00:00Z");
 export const RECORDING = join(import.meta.dirname, "recording.jsonl");
-export const ASSETS = join(import.meta.dirname, "../../../../dist/assets");
+export const ASSETS = join(import.meta.dirname, "../../dist/assets");
 
 type Body = { readonly [name: string]: unknown };
 /** `call`: method, path and query of a request, or `SOCKET`, path and venue of a stream. */

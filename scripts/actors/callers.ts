@@ -1,6 +1,6 @@
-/** The users of a fuzz, and the ids that responses have shown to them. */
+/** The users of `npm run soak -- verbs`, and the ids that responses have shown to them. */
 import { Secret, TOTP } from "otpauth";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "./dice.ts";
 
 type Key = { readonly apiKeyId: string; readonly secret: string };
 

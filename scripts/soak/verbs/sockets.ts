@@ -1,5 +1,5 @@
-/** A socket of a fuzzed stream: sends frames, and checks every message of the service. */
-import type { StreamDescription } from "../../test/support/node/descriptions.ts";
+/** A socket of a stream: sends frames, and checks every message of the service. */
+import type { StreamDescription } from "../../openapi/conformance.ts";
 
 const OPEN_MS = 10_000;
 const ANSWER_MS = 15_000;
@@ -12,7 +12,7 @@ type Message = {
 
 export type Reply = { readonly message: Message } | { readonly closed: true };
 
-export class FuzzSocket {
+export class CheckedSocket {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, (reply: Reply) => void>();
   readonly #report: (finding: string) => void;
@@ -23,8 +23,8 @@ export class FuzzSocket {
     url: string,
     description: StreamDescription,
     on: { readonly message: (message: unknown) => void; readonly finding: (text: string) => void },
-  ): Promise<FuzzSocket | undefined> {
-    const socket = new FuzzSocket(new WebSocket(url), description, on);
+  ): Promise<CheckedSocket | undefined> {
+    const socket = new CheckedSocket(new WebSocket(url), description, on);
     const opened = await socket.#opened();
     return opened ? socket : undefined;
   }

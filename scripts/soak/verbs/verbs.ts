@@ -1,35 +1,38 @@
 /**
- * `npm run fuzz -- verbs [--minutes N] [--seed S]`: every operation and socket command of the
- * published descriptions, with ids, passwords and codes that exist. Schemathesis knows none of
- * them, so it seldom gets beyond 404.
+ * `npm run soak -- verbs [--minutes N] [--seed S]`: every operation and socket command of the
+ * published descriptions, with ids, passwords and codes that exist, in valid, nearly valid and
+ * broken cases. Nothing else fails meanwhile, so every 5xx is a finding.
  *
  * Ends with 1 after a 5xx, a response outside the descriptions, a command without a reply, an
  * operation that never succeeded, or a difference in the books or the audit chain.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { positive, readArguments } from "../stack/arguments.ts";
+import { positive, readArguments } from "../../stack/arguments.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import { signedHeaders } from "../../packages/client/src/index.ts";
-import {
-  readRestDescription,
-  readStreamDescription,
-} from "../../test/support/node/descriptions.ts";
-import { Dice } from "../stack/dice.ts";
-import { ROOT } from "../stack/bundle.ts";
-import { freePort } from "../stack/ports.ts";
-import { type Stack, startStack } from "../stack/start-stack.ts";
-import { type Caller, Ids } from "./callers.ts";
+import { signedHeaders } from "../../../packages/client/src/index.ts";
+import { readRestDescription, readStreamDescription } from "../../openapi/conformance.ts";
+import { Dice } from "../../actors/dice.ts";
+import { ROOT } from "../../stack/bundle.ts";
+import { freePort } from "../../stack/ports.ts";
+import { type Stack, startStack } from "../../stack/start-stack.ts";
+import { type Caller, Ids } from "../../actors/callers.ts";
 import { type Case, drawKind, type Kind, makeCase, makeFrame } from "./cases.ts";
 import { learnSecrets } from "./learn.ts";
 import { openingMoves } from "./opening.ts";
 import { type Operation, readOperations, readSocketCommands } from "./operations.ts";
-import { addKey, differences, logInAgain, makeCallers, unfreeze } from "./people.ts";
-import { FuzzSocket } from "./sockets.ts";
+import {
+  addKey,
+  differences,
+  logInAgain,
+  makeCallers,
+  unfreeze,
+} from "../../actors/caller-accounts.ts";
+import { CheckedSocket } from "./sockets.ts";
 import { Tally } from "./tally.ts";
 import type { Scene } from "./values.ts";
 
-const USAGE = "npm run fuzz -- verbs [--minutes N] [--seed S]";
+const USAGE = "npm run soak -- verbs [--minutes N] [--seed S]";
 const CALLERS = 6;
 const HANDS = 10;
 /** Hashes of passwords wait for their turn. */
@@ -65,15 +68,15 @@ const STATELESS_WEIGHT = 0.2;
 /** Empty on the local stack, whose settings have no SECURITY_TXT. */
 const NEVER_SUCCEED = new Set(["GET /.well-known/security.txt"]);
 
-export async function fuzzVerbs(args: readonly string[]): Promise<number> {
+export async function soakVerbs(args: readonly string[]): Promise<number> {
   const options = {
     minutes: { type: "string", default: "3" },
     seed: { type: "string", default: randomBytes(4).toString("hex") },
   } as const;
   const values = readArguments(USAGE, options, args);
   const minutes = positive(values.minutes, "minutes", USAGE);
-  console.log(`fuzz verbs: ${minutes} minutes with --seed ${values.seed}`);
-  const dir = join(ROOT, ".stack", "fuzz", "verbs");
+  console.log(`soak verbs: ${minutes} minutes with --seed ${values.seed}`);
+  const dir = join(ROOT, ".stack", "soak-verbs");
   const stack = await startStack({
     port: await freePort(),
     rpcPort: await freePort(),
@@ -81,10 +84,10 @@ export async function fuzzVerbs(args: readonly string[]): Promise<number> {
     vars: { RATE_LIMITS: "off", AUTH_FRESH_SESSION_SECS: "604800" },
   });
   try {
-    const fuzz = new VerbFuzz(stack, values.seed);
-    await fuzz.run(minutes * 60_000);
-    const findings = [...fuzz.tally.findings, ...(await differences(stack))];
-    console.log(fuzz.tally.report());
+    const soak = new VerbSoak(stack, values.seed);
+    await soak.run(minutes * 60_000);
+    const findings = [...soak.tally.findings, ...(await differences(stack))];
+    console.log(soak.tally.report());
     for (const finding of findings) console.error(`FAULT  ${finding}`);
     if (findings.length > 0) console.error(`The service's log: ${stack.workerLog}`);
     return findings.length === 0 ? 0 : 1;
@@ -93,7 +96,7 @@ export async function fuzzVerbs(args: readonly string[]): Promise<number> {
   }
 }
 
-class VerbFuzz {
+class VerbSoak {
   readonly tally = new Tally();
   readonly #stack: Stack;
   readonly #seed: string;
@@ -102,7 +105,7 @@ class VerbFuzz {
   readonly #restErrors = readRestDescription();
   readonly #streams = readStreamDescription();
   readonly #ids = new Ids();
-  readonly #sockets = new Map<Caller, FuzzSocket[]>();
+  readonly #sockets = new Map<Caller, CheckedSocket[]>();
   readonly #restoring = new Set<Caller>();
   #callers: Caller[] = [];
 
@@ -159,7 +162,7 @@ class VerbFuzz {
     return this.#operations.find(({ name }) => name === drawn) ?? dice.pick(this.#operations);
   }
 
-  /** A call of the fuzz's own, which must succeed. */
+  /** A call of the soak's own, which must succeed. */
   async #callWith(caller: Caller, name: string, fields: object): Promise<unknown> {
     const operation = this.#operations.find((each) => each.name === name);
     if (operation === undefined) throw new Error(`${name} is not described`);
@@ -258,7 +261,7 @@ class VerbFuzz {
     // Safe cast: the published response.
     query.searchParams.set("ticket", (body as { ticket: string }).ticket);
     query.protocol = "ws:";
-    const socket = await FuzzSocket.open(query.href, this.#streams, {
+    const socket = await CheckedSocket.open(query.href, this.#streams, {
       message: (data) => this.#ids.learn(caller, data),
       finding: (text) => this.tally.find(text),
     });

@@ -1,15 +1,15 @@
-/** Makes the callers of a fuzz, and brings back those who have locked themselves out. */
+/** Makes such callers (callers.ts), and brings back those who have locked themselves out. */
 import { randomBytes } from "node:crypto";
 import { Client } from "../../packages/client/src/index.ts";
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "./dice.ts";
 import { openFaucet } from "../stack/faucet.ts";
 import { order } from "../operator/carry-out.ts";
 import type { Reconciliation } from "../operator/results.ts";
 import type { Stack } from "../stack/start-stack.ts";
-import { fundAll, newUser } from "../stack/users.ts";
-import { withdrawKey } from "../stack/withdraw-key.ts";
+import { fundAll, newUser } from "./users.ts";
+import { withdrawKey } from "./withdraw-key.ts";
 import type { Caller } from "./callers.ts";
-import { BOOKS } from "./values.ts";
+import { BOOKS } from "../soak/verbs/values.ts";
 
 const FUNDS = 1_000_000_000_000n;
 

@@ -1,12 +1,12 @@
 /**
  * Values of fields. A field without a list of values, and that is no number or boolean, has its
  * meaning by its name: a quote id must be one of a quote. `fieldsWithoutSource` finds those that
- * the fuzz does not know.
+ * the soak does not know.
  */
 import { randomUUID } from "node:crypto";
-import type { Dice } from "../stack/dice.ts";
-import { type Caller, type Ids, nextCode } from "./callers.ts";
-import type { JsonSchema } from "../openapi/examples.ts";
+import type { Dice } from "../../actors/dice.ts";
+import { type Caller, type Ids, nextCode } from "../../actors/callers.ts";
+import type { JsonSchema } from "../../openapi/examples.ts";
 import { type Field, fieldsOf } from "./operations.ts";
 
 export type Scene = {
@@ -100,7 +100,7 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
   not_after: ({ dice }) => at(dice.chance(0.9) ? 20_000 : dice.between(-5_000, 50)),
   from: instant,
   to: instant,
-  // Small, so that protections trip and end while the fuzz runs.
+  // Small, so that protections trip and end while the soak runs.
   max_matches: orNull(({ dice }) => dice.between(1, 4)),
   cooldown_secs: orNull(({ dice }) => dice.between(1, 5)),
   idempotency_key: ({ dice }) => `k${dice.between(1, 500)}`,
@@ -189,7 +189,7 @@ function followRules(dice: Dice, fields: readonly Field[], chosen: Set<string>):
   if (chosen.has("venue_id") && optional.has("amount")) chosen.add("asset_id");
 }
 
-/** Names of fields, at any depth, of which the fuzz knows no values. */
+/** Names of fields, at any depth, of which the soak knows no values. */
 export function fieldsWithoutSource(fields: readonly Field[]): string[] {
   return fields.flatMap(({ name, schema }) => {
     if (name in SOURCES || schema.enum !== undefined) return [];

@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import type { Address, Hex } from "viem";
 import { Client, type MarketAsset, Problem } from "../../packages/client/src/index.ts";
-import type { Faucet } from "./faucet.ts";
-import type { DemoUser } from "./stack-file.ts";
-import { until } from "./until.ts";
+import type { Faucet } from "../stack/faucet.ts";
+import type { DemoUser } from "../stack/stack-file.ts";
+import { until } from "../stack/until.ts";
 
 /** The users of `npm run dev`, whose passwords everybody knows. */
 export const DEMO_USERS: DemoUser[] = [

@@ -1,4 +1,4 @@
-/** Counts the responses of a fuzz by operation, and keeps what it found. */
+/** Counts responses by operation, and keeps what was found. */
 import type { Kind } from "./cases.ts";
 
 /** Findings of one kind are often many. */
@@ -15,7 +15,7 @@ export class Tally {
     if (this.findings.length < MAX_FINDINGS) this.findings.push(text);
   }
 
-  /** Something of the fuzz's own that went wrong, and that does not concern the service. */
+  /** Something of the soak's own that went wrong, and that does not concern the service. */
   note(text: string): void {
     this.#notes.add(text);
   }

@@ -1,7 +1,7 @@
 /** A key that withdraws, as users get one: they ask for it, and an operator approves it. */
 import type { Client, NewApiKey, Scope } from "../../packages/client/src/index.ts";
 import { order } from "../operator/carry-out.ts";
-import type { Stack } from "./start-stack.ts";
+import type { Stack } from "../stack/start-stack.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -20,7 +20,7 @@ export async function withdrawKey(
     scopes: [...scopes],
     request_approval: true,
     ...(totp_code === undefined ? {} : { totp_code }),
-    // The local entry reports 127.0.0.1. The fuzzer reports private addresses of its own.
+    // The local entry reports 127.0.0.1. `soak -- verbs` reports private addresses of its own.
     allowed_ips: ["127.0.0.0/8", "10.0.0.0/8"],
     expires_at: new Date(Date.now() + 365 * DAY_MS).toISOString(),
   });

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import type { JsonSchema } from "../openapi/examples.ts";
-import { ROOT } from "../stack/bundle.ts";
+import type { JsonSchema } from "../../openapi/examples.ts";
+import { ROOT } from "../../stack/bundle.ts";
 
 export type Field = {
   readonly name: string;
@@ -83,12 +83,6 @@ export function readSocketCommands(): SocketCommand[] {
   });
 }
 
-/** The tags of docs/openapi.json, each the name of a group of operations. */
-export function readTags(): string[] {
-  const described = Object.values(readOpenApi().paths).flatMap((methods) => Object.values(methods));
-  return [...new Set(described.flatMap(({ tags }) => tags))];
-}
-
 function readOpenApi(): OpenApi {
   // Safe cast: the file is generated from the routes, and redocly checks it.
   return JSON.parse(readFileSync(join(ROOT, "docs", "openapi.json"), "utf8")) as OpenApi;
@@ -104,7 +98,7 @@ export function fieldsOf({ properties = {}, required = [] }: JsonSchema): Field[
   }));
 }
 
-/** Without references, which are not recursive in requests. The fuzz takes variants together. */
+/** Without references, which are not recursive in requests. It takes variants together. */
 function resolved(schema: JsonSchema, schemas: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const object = schema.anyOf?.find(({ $ref }) => $ref !== undefined);
   if (object !== undefined) {

@@ -1,5 +1,5 @@
 /** Calls of an operation: valid ones, ones that differ from those by little, and broken ones. */
-import type { Dice } from "../stack/dice.ts";
+import type { Dice } from "../../actors/dice.ts";
 import type { Field, Operation, SocketCommand } from "./operations.ts";
 import { type Scene, strangeValue, validObject } from "./values.ts";
 

@@ -1,5 +1,5 @@
 /** What a caller learns from a successful response about their own credentials. */
-import type { Caller } from "./callers.ts";
+import type { Caller } from "../../actors/callers.ts";
 
 type Response = {
   readonly name: string;

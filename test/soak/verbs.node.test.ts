@@ -1,13 +1,12 @@
-/** The fuzz knows every operation, command and field that the descriptions publish. */
-import { readFileSync } from "node:fs";
+/** `npm run soak -- verbs` knows every operation, command and field that the descriptions publish. */
 import { describe, expect, it } from "vitest";
-import { type Caller, Ids, nextCode } from "../../scripts/fuzz/callers.ts";
-import { drawKind, makeCase, makeFrame } from "../../scripts/fuzz/cases.ts";
-import { readOperations, readSocketCommands, readTags } from "../../scripts/fuzz/operations.ts";
-import { fieldsWithoutSource, type Scene } from "../../scripts/fuzz/values.ts";
-import { Dice } from "../../scripts/stack/dice.ts";
+import { type Caller, Ids, nextCode } from "../../scripts/actors/callers.ts";
+import { drawKind, makeCase, makeFrame } from "../../scripts/soak/verbs/cases.ts";
+import { readOperations, readSocketCommands } from "../../scripts/soak/verbs/operations.ts";
+import { fieldsWithoutSource, type Scene } from "../../scripts/soak/verbs/values.ts";
+import { Dice } from "../../scripts/actors/dice.ts";
 import { routesOf, readDescription } from "../support/node/client-calls.ts";
-import { readStreamDescription } from "../support/node/descriptions.ts";
+import { readStreamDescription } from "../../scripts/openapi/conformance.ts";
 
 const operations = readOperations();
 const commands = readSocketCommands();
@@ -30,7 +29,7 @@ const sceneOf = (operation: string, seed: string): Scene => ({
   operation,
 });
 
-describe("the fuzz", () => {
+describe("the cases of a soak", () => {
   it("reads every documented operation and socket command", () => {
     const names = operations.map(({ name }) => name);
     expect(names).toEqual(
@@ -39,7 +38,6 @@ describe("the fuzz", () => {
     expect(commands.map(({ op }) => op).toSorted()).toEqual(
       ["accept", "cancel_quote", "quote", "quotes"].toSorted(),
     );
-    expect(readTags()).toEqual(["Service", "Auth", "Custody", "RFQ", "Streams", "Webhooks"]);
   });
 
   it.each([
@@ -47,18 +45,6 @@ describe("the fuzz", () => {
     ...commands.map(({ op, fields }) => [op, fields] as const),
   ])("knows values of every field of %s", (_name, fields) => {
     expect(fieldsWithoutSource(fields)).toEqual([]);
-  });
-
-  it("names existing operations in the settings of schemathesis", () => {
-    const settings = readFileSync("scripts/fuzz/schemathesis.toml", "utf8");
-    const lists = [...settings.matchAll(/^include-operation-id = (.+)$/gm)];
-    const named = lists.flatMap(([, list = ""]) => list.match(/\w+/g) ?? []);
-    const { paths } = readDescription();
-    const ids = Object.values(paths).flatMap((methods) =>
-      Object.values(methods).map((operation) => Reflect.get(operation, "operationId")),
-    );
-    expect(named.length).toBeGreaterThan(0);
-    expect(named.filter((id) => !ids.includes(id))).toEqual([]);
   });
 
   it("requires what each variant of a body requires", () => {
