@@ -92,8 +92,6 @@ SELECT q.quote_id, q.request_id, r.requester_id, q.maker_id,
   q.usdc_amount, q.taker_fee, q.maker_fee, q.credential, q.status, q.expires_at, q.complement,
   CAST('pair:' || min(q.asset, q.complement) AS BLOB) AS pair,
   r.status AS request_status, r.expires_at AS request_expires_at,
-  iif(q.side = 'Bid', r.requester_id, q.maker_id) AS buyer_id,
-  iif(q.side = 'Bid', q.maker_id, r.requester_id) AS seller_id,
   iif(q.side = 'Bid', 'usdc', q.asset) AS given_asset,
   -- An amount above 2^62 is clamped here, no balance reaches it, so the comparison stays right.
   iif(q.side = 'Bid', q.usdc_amount + q.taker_fee, CAST(q.amount AS INTEGER)) AS given_amount,

@@ -51,14 +51,18 @@ export function post(group: Group, posting: Posting): Sql[] {
 
 /**
  * As `post` for each in turn, in two statements. At most five, because D1 limits the terms of a
- * UNION. A posting from `external` counts twice.
+ * UNION. A posting from `external` counts twice. `given` is a `WITH` that the sources share.
  */
-export function postTogether(group: Pick<Group, "at">, postings: readonly Posting[]): Sql[] {
+export function postTogether(
+  group: Pick<Group, "at">,
+  postings: readonly Posting[],
+  given: Sql = sql``,
+): Sql[] {
   const opening = postings.filter(({ toExists }) => toExists !== true);
   const outside = postings.filter(({ from }) => from === "external");
   return [
-    openAccounts([...outside.map(externalAccounts), ...opening.map(toAccounts)]),
-    transfer(group, ...postings),
+    sql`${given} ${openAccounts([...outside.map(externalAccounts), ...opening.map(toAccounts)])}`,
+    sql`${given} ${transfer(group, ...postings)}`,
   ];
 }
 
@@ -146,11 +150,11 @@ export function canReceive(owner: Expr, asset: Expr, amount: Expr): Expr {
 /** Condition: the sums of the owner's trades of an asset stay within their limit after one more. */
 export function canTrade(
   owner: Expr,
-  kind: "available" | "pending",
+  kind: Expr,
   { asset, amount, usdc }: { readonly asset: Expr; readonly amount: Expr; readonly usdc: Expr },
 ): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM accounts a
-    WHERE a.owner = ${owner} AND a.asset = ${asset} AND a.kind = ${kindName(kind)}
+    WHERE a.owner = ${owner} AND a.asset = ${asset} AND a.kind = ${kind}
       AND (a.traded > ${MAX_NATIVE_UNITS} - ${amount}
         OR a.traded_usdc > ${MAX_NATIVE_UNITS} - ${usdc}))`;
 }

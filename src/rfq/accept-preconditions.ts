@@ -58,7 +58,8 @@ export const TRADED_SIDE = { venue: atom("s.venue"), exposure: atom("s.given_amo
 const TRADED = {
   asset: atom("s.asset"),
   amount: expr`CAST(s.amount AS INTEGER)`,
-  usdc: expr`s.usdc_amount + s.taker_fee + s.maker_fee`,
+  usdc: expr`max(s.usdc_amount, iif(s.complement IS NULL, 0, CAST(s.amount AS INTEGER)))
+    + s.taker_fee + s.maker_fee`,
 };
 
 /** Over `quote_sides s`: the requester has what they would give. */
@@ -68,21 +69,30 @@ export function canPay(requester: Expr): Expr {
     AND a.kind = 'available' AND ${usable()} >= s.given_amount)`;
 }
 
-const OF_PAIR = { ...TRADED, asset: atom("s.complement") };
-/** Over `quote_sides s`, of a quote whose pair takes part: what is above holds the rest. */
-const pairHolds = expr`${canReceive(atom("s.maker_id"), OF_PAIR.asset, TRADED.amount)}
-    AND ${canReceive(atom("s.maker_id"), USDC_KEY, TRADED.amount)}
-    AND ${canReceive(atom("s.pair"), USDC_KEY, TRADED.amount)}
-    AND ${canTrade(atom("s.maker_id"), "available", OF_PAIR)}
-    AND ${canTrade(atom("s.maker_id"), "pending", OF_PAIR)}`;
+const IS_BID = expr`s.side = 'Bid'`;
+/** Who gets the token of their trade. The requester does for a Bid, the maker for the others. */
+const MAKER_BUYS = expr`(s.side = 'Ask') = (s.complement IS NULL)`;
+const REQUESTER_GETS = expr`iif(${IS_BID}, ${TRADED.amount}, s.usdc_amount)`;
+const MAKER_TOKEN = expr`ifnull(s.complement, s.asset)`;
+const MAKER_GETS = expr`iif(${MAKER_BUYS}, ${TRADED.amount},
+  iif(s.complement IS NULL, s.usdc_amount, ${TRADED.amount} - s.usdc_amount))`;
+const tradedKind = (buys: Expr) => expr`iif(${buys}, 'available', 'pending')`;
 
-/** Over `quote_sides s`. */
-export const balancesHold = expr`${canReceive(atom("s.seller_id"), USDC_KEY, atom("s.usdc_amount"))}
-    AND ${canReceive(atom("s.buyer_id"), atom("s.asset"), expr`CAST(s.amount AS INTEGER)`)}
+/** Over `quote_sides s`: what each side, the fees and the pair get, and the sums of both trades. */
+export const balancesHold = expr`${canReceive(
+  atom("s.requester_id"),
+  expr`iif(${IS_BID}, s.asset, ${USDC_KEY})`,
+  REQUESTER_GETS,
+)}
+    AND ${canReceive(
+      atom("s.maker_id"),
+      expr`iif(${MAKER_BUYS}, ${MAKER_TOKEN}, ${USDC_KEY})`,
+      MAKER_GETS,
+    )}
     AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}
-    AND ${canTrade(atom("s.buyer_id"), "available", TRADED)}
-    AND ${canTrade(atom("s.seller_id"), "pending", TRADED)}
-    AND (s.complement IS NULL OR (${pairHolds}))`;
+    AND ${canTrade(atom("s.requester_id"), tradedKind(IS_BID), TRADED)}
+    AND ${canTrade(atom("s.maker_id"), tradedKind(MAKER_BUYS), { ...TRADED, asset: MAKER_TOKEN })}
+    AND (s.complement IS NULL OR ${canReceive(atom("s.pair"), USDC_KEY, TRADED.amount)})`;
 
 type Facts = InstantFact &
   LimitFacts & {

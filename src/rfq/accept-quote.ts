@@ -1,10 +1,10 @@
 import { USDC } from "../assets/asset.ts";
 import { countTraded } from "../auth/exposure.ts";
-import { FEES_OWNER, postTogether } from "../ledger/post.ts";
+import { FEES_OWNER, type Posting, postTogether } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { guardOf } from "../platform/preconditions.ts";
-import { atom, type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { acceptPreconditions, wantedQuote, whyNotAccepted } from "./accept-preconditions.ts";
 import { type Accept, recordNamedBy } from "./command.ts";
 import { hexId, type BookOperation } from "./book-operation.ts";
@@ -98,41 +98,41 @@ export function acceptStatements(group: Group, taking: Taking): Sql[] {
 /** What each side gave: by user for the account's policy, by key if it has a limit for a day. */
 function givenBySides(group: Group, matchId: string, key: Expr | null): Sql {
   const accepted = sql`${endedBy(group, matchId, "q")} AND q.status = 'accepted'`;
-  const ofRequester = sql`m.ref = ${uuid(matchId)}`;
+  const ofMatch = sql`m.match_id = ${uuid(matchId)}`;
+  const requesterGave = raw("iif(m.side = 'Bid', m.usdc_amount + m.taker_fee, m.amount)");
   const limited = raw("k.limits ->> 'max_usdc_per_day' IS NOT NULL");
   const sides = [
     sql`SELECT q.maker_id AS subject, q.reserve AS usdc FROM quotes q WHERE ${accepted}`,
     sql`SELECT k.api_key_id, q.reserve FROM quotes q
       JOIN api_keys k ON k.api_key_id = q.credential WHERE ${accepted} AND ${limited}`,
-    sql`SELECT m.owner_id, ${GIVEN_WITH_FEE} FROM match_sides m WHERE ${ofRequester}`,
+    sql`SELECT m.requester_id, ${requesterGave} FROM matches m WHERE ${ofMatch}`,
     ...(key === null
       ? []
       : [
-          sql`SELECT k.api_key_id, ${GIVEN_WITH_FEE} FROM match_sides m
+          sql`SELECT k.api_key_id, ${requesterGave} FROM matches m
             JOIN api_keys k ON k.api_key_id = ${key}
-            WHERE ${ofRequester} AND ${limited}`,
+            WHERE ${ofMatch} AND ${limited}`,
         ]),
   ];
   return join(sides, " UNION ALL ");
 }
 
 const RESERVE = { step: "reserve", from: "available", to: "pending", toExists: true } as const;
-/** Over `match_sides m`. Who gives USDC pays the fee from what is reserved. */
-const GIVEN_WITH_FEE = expr`m.given + iif(m.given_asset = ${USDC}, m.fee, 0)`;
 
 /**
  * Both sides' entries. The quote is no longer open, so what it promised can be reserved. Each gives
  * what the other gets, or, if a pair takes part, both give to the pair and get from it.
  */
 function settle(group: Group, matchId: string): Sql[] {
-  const ofMatch = sql`FROM match_sides m WHERE m.match_id = ${uuid(matchId)}`;
-  return postTogether(group, [
+  // Once for both statements, because each use would compute the view again.
+  const sides = sql`WITH sides AS MATERIALIZED (SELECT * FROM match_sides
+    WHERE match_id = ${uuid(matchId)})`;
+  const postings: readonly Posting[] = [
     {
       ...RESERVE,
       reason: "reserve_trade",
       source: sql`SELECT m.owner_id AS from_owner, m.owner_id AS to_owner, m.given_asset AS asset,
-        ${GIVEN_WITH_FEE} AS amount, m.ref, 0 AS line
-        FROM match_sides m WHERE m.ref = ${uuid(matchId)}`,
+        m.given + iif(m.given_asset = ${USDC}, m.fee, 0) AS amount, m.ref, 0 AS line FROM sides m WHERE m.ref = m.match_id`,
     },
     {
       ...RESERVE,
@@ -149,7 +149,7 @@ function settle(group: Group, matchId: string): Sql[] {
       to: "each",
       source: sql`SELECT m.owner_id AS from_owner, ifnull(m.pair, m.other_id) AS to_owner,
         iif(m.pair IS NULL, 'available', 'external') AS to_kind, m.given_asset AS asset,
-        m.given AS amount, m.ref, 0 AS line ${ofMatch}`,
+        m.given AS amount, m.ref, 0 AS line FROM sides m`,
     },
     {
       reason: "trade",
@@ -157,7 +157,7 @@ function settle(group: Group, matchId: string): Sql[] {
       from: "external",
       to: "available",
       source: sql`SELECT m.pair AS from_owner, m.owner_id AS to_owner, m.got_asset AS asset,
-        m.got AS amount, m.ref, 0 AS line ${ofMatch} AND m.pair IS NOT NULL`,
+        m.got AS amount, m.ref, 0 AS line FROM sides m WHERE m.pair IS NOT NULL`,
     },
     {
       reason: "fee",
@@ -166,7 +166,8 @@ function settle(group: Group, matchId: string): Sql[] {
       to: "fees",
       source: sql`SELECT m.owner_id AS from_owner, ${FEES_OWNER} AS to_owner,
         iif(m.given_asset = ${USDC}, 'pending', 'available') AS from_kind, ${USDC} AS asset,
-        m.fee AS amount, m.match_id AS ref, m.fee_line AS line ${ofMatch}`,
+        m.fee AS amount, m.match_id AS ref, m.fee_line AS line FROM sides m`,
     },
-  ]);
+  ];
+  return postTogether(group, postings, sides);
 }

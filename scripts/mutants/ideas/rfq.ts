@@ -55,8 +55,8 @@ export const RFQ: readonly Mutant[] = [
   }),
   ...ideas("src/rfq/accept-preconditions.ts", "rfq/backing", {
     "the complement is beyond a balance": [
-      '${canReceive(atom("s.maker_id"), OF_PAIR.asset, TRADED.amount)}',
-      "1",
+      "iif(${MAKER_BUYS}, ${MAKER_TOKEN}, ${USDC_KEY})",
+      "${USDC_KEY}",
     ],
   }),
   ...ideas("src/rfq/accept-preconditions.ts", "rfq/book ledger/amounts rfq/accept-price", {

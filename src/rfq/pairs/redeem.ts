@@ -218,7 +218,7 @@ const PAIR_PAYS = required<Facts>(
 );
 
 const trades = (kind: "available" | "pending", asset: Expr) =>
-  canTrade(O.user, kind, { asset, amount: O.amount, usdc: O.amount });
+  canTrade(O.user, atom(`'${kind}'`), { asset, amount: O.amount, usdc: O.amount });
 const SPLIT_FITS = expr`${canReceive(O.user, O.asset, O.amount)}
   AND ${canReceive(O.user, O.complement, O.amount)} AND ${canReceive(O.pair, IN_USDC, O.amount)}
   AND ${trades("available", O.asset)} AND ${trades("available", O.complement)}`;
