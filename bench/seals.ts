@@ -1,4 +1,5 @@
 /** Writes sealed objects by the service's own writer, with their rows, and reads pages of them. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { GENESIS, type SealId } from "../src/archive/footer.ts";
 import type { SealedQuote, SealedTransfer } from "../src/archive/sealed-columns.ts";
 import { encodeSeal, ownersIn } from "../src/archive/seal-format.ts";
@@ -7,8 +8,7 @@ import { run } from "./load.ts";
 import { type Person, signed } from "./people.ts";
 import type { BenchStack } from "./stack.ts";
 
-/** As in src/archive/follow-chain.ts. */
-const FOOTERS_PER_CALL = 200;
+const FOLLOWED_MS = 1_800_000;
 
 type Content = {
   readonly transfers: readonly SealedTransfer[];
@@ -88,14 +88,10 @@ export async function timed(stack: BenchStack, person: Person, query: string): P
   return latencies[0] ?? Number.NaN;
 }
 
-/** In service a history follows each seal. A call of one that is behind reads 200 footers. */
-export async function followAll(
-  stack: BenchStack,
-  reader: Person,
-  { seals, cursor }: { seals: number; cursor: number },
-): Promise<void> {
+/** In service a history follows each seal. One that was lost is completed by its alarm. */
+export async function followAll(stack: BenchStack, reader: Person, cursor: number): Promise<void> {
   const query = `/custody/get-ledger?last_cursor=${cursor}`;
-  for (let call = 0; call <= seals; call += FOOTERS_PER_CALL) {
+  for (const until = Date.now() + FOLLOWED_MS; Date.now() < until; await sleep(1_000)) {
     const request = await signed(reader, "GET", query);
     const { statuses } = await run({ port: stack.port, lanes: [[request]] });
     if (statuses[200] === 1) return;

@@ -208,8 +208,8 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   ],
   tape_secs: ["Seconds for which GET /rfq/get-trades lists a trade", TAPE_MS / 1_000],
   hot_window_secs: [
-    "Seconds for which others' quotes on a request can be read after they ended",
-    OLDEST_READ.endedByOthers.ms / 1_000,
+    "Seconds for which requests and quotes are listed after they ended, at least",
+    OLDEST_READ.endedRecords.ms / 1_000,
   ],
   idempotency_key_life_secs: [
     "Seconds for which an idempotency key is remembered",

@@ -116,7 +116,7 @@ from typing import Any, Literal, TypeVar
 
 from . import models as m
 from ._pages import Pages
-from ._transport import Call, Transport
+from ._transport import NDJSON, Call, Transport
 from ._errors import check_echo
 from ._wire import UNSET, Unset, amount_text, fields, new_key
 
@@ -199,6 +199,7 @@ function rangeOf({ pattern, format, ...schema }: JsonSchema): string {
 }
 
 function methodsOf(route: Route, schemas: Schemas): string[] {
+  if (NDJSON in (success(route.operation).content ?? {})) return [exportOf(route)];
   const page = pageItemOf(route.operation, schemas);
   const { content = {} } = success(route.operation);
   if (page === null)
@@ -338,6 +339,22 @@ ${argumentsOf(route.fields, [TIMEOUT])}
 ${describe(route, ["timeout"])}
         call = ${callOf(route, ["timeout=timeout"])}
         return Pages(self._transport, call, ${item})`;
+}
+
+const NDJSON = "application/x-ndjson";
+/** The types of the lines, by `kind`. */
+const EXPORTED = { requests: "m.RequestItem", quotes: "m.Quote" };
+
+/** A list that comes as lines of JSON. */
+function exportOf(route: Route): string {
+  const { requests, quotes } = EXPORTED;
+  return `    def ${nameOfMethod(route.operation.operationId)}(
+${argumentsOf(route.fields, [TIMEOUT])}
+    ) -> Pages[${requests} | ${quotes}]:
+${describe(route, ["timeout"])}
+        call = ${callOf(route, ["timeout=timeout", "accept=NDJSON"])}
+        item: type[${requests} | ${quotes}] = ${requests} if kind == "requests" else ${quotes}
+        return Pages(self._transport, call, item)`;
 }
 
 const STATEMENT =

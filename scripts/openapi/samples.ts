@@ -74,6 +74,7 @@ export const SAMPLE = {
     request_id: "0190a0b0-0000-7000-8000-000000000001",
     reason: "matched",
   },
+  day: "2026-11-20",
   default: true,
   delta: "-650000",
   description: "Yes if the upper bound of the target range is lower after the meeting.",
@@ -179,6 +180,8 @@ export const SAMPLE = {
   stream: "account:0190a0b0-0000-7000-8000-000000000008",
   subject_id: "5b0e6a1e-3b52-4c55-8f4e-0f6f5a5f9f10",
   taker_fee_bps: 0,
+  "application/x-ndjson":
+    '{"quote_id":"0190a0b0-0000-7000-8000-000000000002",…}\n{"next_cursor":null}\n',
   "text/csv":
     "entry_id,account,asset_id,venue,delta,balance_after,reason,ref_id,created_at\r\n" +
     "4211,available,,,-650000,99999350000,reserve_trade," +

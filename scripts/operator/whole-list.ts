@@ -49,6 +49,8 @@ function cellOf(name: string, value: unknown): string {
 /** Each list that has records of one user, with the options that show all of them. */
 const OF_USER: readonly (readonly [words: string, options?: Record<string, string>])[] = [
   ["user show"],
+  ["requests list"],
+  ["quotes list"],
   ["history requests"],
   ["history quotes"],
   ["history matches"],

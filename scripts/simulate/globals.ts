@@ -10,10 +10,12 @@ export type LogLine = { readonly level: string; readonly text: string };
 
 /** The Fetch API's own class rejects status 101, which workerd uses for an upgrade. */
 class UpgradeResponse {
+  readonly body: unknown;
   readonly status: number;
   readonly webSocket: unknown;
-  constructor(_body: null, init: { readonly status: number; readonly webSocket?: unknown }) {
-    this.status = init.status;
+  constructor(body: unknown, init: { readonly status?: number; readonly webSocket?: unknown }) {
+    this.body = body;
+    this.status = init.status ?? 200;
     this.webSocket = init.webSocket;
   }
 }

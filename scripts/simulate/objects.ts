@@ -268,6 +268,19 @@ export class Objects {
               return { toArray: () => rows, one };
             }),
         },
+        transactionSync: <T>(work: () => T) =>
+          storage(() => {
+            const tables = (durable.tables ??= new DatabaseSync(":memory:"));
+            tables.exec("BEGIN");
+            try {
+              return work();
+            } catch (error) {
+              tables.exec("ROLLBACK");
+              throw error;
+            } finally {
+              if (tables.isTransaction) tables.exec("COMMIT");
+            }
+          }),
         get: async (key: string) => storage(() => durable.stored.get(key)),
         put: async (key: string | Record<string, unknown>, value?: unknown) =>
           storage(() => {

@@ -1,14 +1,16 @@
 /**
- * Commands that succeeded, and their records. Wherever a record is now, its owner reads what was
- * placed, and so does a repeated command.
+ * Commands that succeeded, and their records. Its owner reads what was placed: a match wherever it
+ * is now, a request or quote in the database or in the export. So does a repeated command while the
+ * database has its record.
  */
 import { isDeepStrictEqual } from "node:util";
-import { recordArchive } from "../../src/archive/cold-records.ts";
+import { ownRecords } from "../../src/archive/ask-history.ts";
 import { type PageQuery, type Page, type TimeId, timeIdPage } from "../../src/http/cursor.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { OLDEST_READ } from "../../src/platform/windows.ts";
-import type { Command, Result } from "../../src/rfq/command.ts";
+import { type Command, recordNamedBy, type Result } from "../../src/rfq/command.ts";
+import { exportRecords, readDay } from "../../src/rfq/export-records.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
@@ -21,6 +23,8 @@ import { credentialOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import type { Trading } from "./trading.ts";
 import { Violation } from "./violation.ts";
+
+const ID_OF = { requests: "request_id", quotes: "quote_id" } as const;
 
 type Success = Extract<Result, { ok: true }>;
 type Old = { readonly command: Command; readonly result: Success; readonly at: number };
@@ -41,11 +45,11 @@ const MOVING = [
   // Only in the answer to a quote that its own commit accepted.
   "match",
 ];
-/** The user's own records, newest first, wherever they are. */
+/** The user's own records, newest first: matches wherever they are. */
 const OWN = {
-  requests: `SELECT lower(hex(request_id)) AS id FROM every_requests
+  requests: `SELECT lower(hex(request_id)) AS id FROM requests
     WHERE requester_id = unhex(:user) ORDER BY opened_at DESC, request_id DESC`,
-  quotes: `SELECT lower(hex(quote_id)) AS id FROM every_quotes
+  quotes: `SELECT lower(hex(quote_id)) AS id FROM quotes
     WHERE maker_id = unhex(:user) ORDER BY opened_at DESC, quote_id DESC`,
   matches: `SELECT lower(hex(match_id)) AS id FROM every_matches
     WHERE unhex(:user) IN (requester_id, maker_id) ORDER BY at DESC, match_id DESC`,
@@ -80,33 +84,68 @@ export class OldRecords {
       await this.#repeat(old, trading, dice);
     }
     const { userId } = dice.pick(this.#scene.people.all);
-    const archive = recordArchive(this.#scene.env);
+    const { env } = this.#scene;
     const limit = dice.between(5, 100);
     await this.#list("requests", userId, limit, async (page) =>
-      idsOf(await listOwnRequests(archive, userId, { status: "all" }, page), "request_id"),
+      idsOf(await listOwnRequests(env.DB, userId, { status: "all" }, page), "request_id"),
     );
     await this.#list("quotes", userId, limit, async (page) =>
-      idsOf(await listOwnQuotes(archive, userId, {}, page), "quote_id"),
+      idsOf(await listOwnQuotes(env.DB, userId, {}, page), "quote_id"),
     );
     await this.#list("matches", userId, limit, async (page) =>
-      idsOf(await listMatches(archive, userId, {}, page), "match_id"),
+      idsOf(await listMatches(ownRecords(env, userId), userId, {}, page), "match_id"),
     );
   }
 
   /** The owner's record has the terms that were answered, and the status that it ended with. */
   async #read({ command, result }: Old): Promise<void> {
-    const archive = recordArchive(this.#scene.env);
+    const { env } = this.#scene;
     const { userId } = command.actor;
     if (result.kind === "request") {
       const id = readUuid(result.row.request_id);
-      this.#compare(requestView(result.row), await getRequest(archive, userId, id));
+      const read = this.#isHere("requests", id)
+        ? await getRequest(env.DB, userId, id)
+        : await this.#exported("requests", userId, id, result.row.opened_at);
+      this.#compare(requestView(result.row), read);
     } else if (result.kind === "quote") {
       const id = readUuid(result.row.quote_id);
-      this.#compare(quoteView(result.row), await getQuote(archive, userId, id));
+      const read = this.#isHere("quotes", id)
+        ? await getQuote(env.DB, userId, id)
+        : await this.#exported("quotes", userId, id, result.row.opened_at);
+      this.#compare(quoteView(result.row), read);
     } else if (result.kind === "match") {
       const match_id = readUuid(result.row.match_id);
-      this.#compare(matchView(result.row), await getMatch(archive, userId, { match_id }));
+      const read = await getMatch(ownRecords(env, userId), userId, { match_id });
+      this.#compare(matchView(result.row), read);
     }
+  }
+
+  #isHere(table: "requests" | "quotes", id: string): boolean {
+    const column = table === "requests" ? "request_id" : "quote_id";
+    const found = `SELECT count(*) FROM ${table} WHERE ${column} = unhex(?)`;
+    return this.#scene.database.count(found, id.replaceAll("-", "")) > 0;
+  }
+
+  /** The record's line in the export of its day, all of whose blocks fit one call. */
+  async #exported(
+    kind: "requests" | "quotes",
+    userId: string,
+    id: string,
+    openedAt: number,
+  ): Promise<View> {
+    const { env } = this.#scene;
+    const records = { ...ownRecords(env, userId), bucket: env.ARCHIVE };
+    const day = readDay(new Date(openedAt).toISOString().slice(0, 10)) ?? 0;
+    const { body } = await exportRecords(records, userId, { kind, day, after: 0 });
+    const parts: Uint8Array[] = [];
+    for await (const part of body ?? []) parts.push(part);
+    const line = Buffer.concat(parts)
+      .toString()
+      .split("\n")
+      .filter((one) => one.startsWith(`{"${ID_OF[kind]}":"${id}"`));
+    if (line.length !== 1) throw new Violation("exported_once", `${line.length} of ${kind} ${id}`);
+    // Safe cast: each line is an object.
+    return JSON.parse(line[0] ?? "") as View;
   }
 
   #compare(placed: View, read: View): void {
@@ -130,9 +169,10 @@ export class OldRecords {
     return row === undefined ? undefined : String(row["status"]);
   }
 
-  /** The same command again gets its record as it is now, also if it has left the database. */
-  async #repeat({ command, result, at }: Old, trading: Trading, dice: Dice): Promise<void> {
-    if (this.#isKeyFree(result, at)) return;
+  /** The same command again gets its record as it is now, while the database has it. */
+  async #repeat(old: Old, trading: Trading, dice: Dice): Promise<void> {
+    if (this.#isForgotten(old)) return;
+    const { command, result } = old;
     const by = this.#scene.people.all.find(({ userId }) => userId === command.actor.userId);
     if (by === undefined || this.#isFrozen(by.userId)) return;
     await this.#scene.credentials.refresh(by);
@@ -147,15 +187,21 @@ export class OldRecords {
       throw new Violation("repeat_is_answered_as_before", JSON.stringify({ again, now, result }));
   }
 
-  /** A key is remembered for an hour, and at most as long as its record is in the database. */
-  #isKeyFree(result: Success, at: number): boolean {
-    if (result.kind !== "request" && result.kind !== "quote") return false;
-    if (at < this.#scene.time.now - OLDEST_READ.replayByKey.ms) return true;
-    const [table, id] =
-      result.kind === "request"
-        ? ["requests WHERE request_id", result.row.request_id]
-        : ["quotes WHERE quote_id", result.row.quote_id];
-    return this.#scene.database.count(`SELECT count(*) FROM ${table} = unhex(?)`, id) === 0;
+  /** A key is remembered for an hour, and an id as long as its record is in the database. */
+  #isForgotten({ command, result, at }: Old): boolean {
+    if (result.kind === "request" || result.kind === "quote") {
+      if (at < this.#scene.time.now - OLDEST_READ.replayByKey.ms) return true;
+      return result.kind === "request"
+        ? !this.#isHere("requests", result.row.request_id)
+        : !this.#isHere("quotes", result.row.quote_id);
+    }
+    if (command.op === "open_request" || command.op === "place_quote") return false;
+    const { kind, id } = recordNamedBy(command);
+    if (this.#isHere(`${kind}s`, id)) return false;
+    const found = `SELECT count(*) FROM matches WHERE ${kind}_id = unhex(?)`;
+    return (
+      result.kind !== "match" || this.#scene.database.count(found, id.replaceAll("-", "")) === 0
+    );
   }
 
   #isFrozen(userId: string): boolean {

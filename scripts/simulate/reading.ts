@@ -1,5 +1,5 @@
 /** Readers of the ledger, whose pages must be those of the model, wherever the entries are. */
-import { coldEntries } from "../../src/archive/ask-history.ts";
+import { oldRows } from "../../src/archive/ask-history.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { REASONS } from "../../src/ledger/codes.ts";
@@ -75,7 +75,13 @@ export class Reading {
     page: { readonly before: bigint; readonly limit: number },
   ): Promise<EntryPage> {
     const { DB: db, HISTORY: history } = this.#scene.env;
-    return readEntries(db, userId, filter, page, coldEntries({ db, history }, userId));
+    return readEntries(
+      db,
+      userId,
+      filter,
+      page,
+      oldRows((name) => history.getByName(name), userId),
+    );
   }
 
   #compare(

@@ -51,8 +51,8 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   {
     name: "page-ends-at-the-mark",
     file: "src/ledger/history.ts",
-    find: "archive.archived !== 1",
-    replace: "archive.archived !== 2",
+    find: "if (archived === undefined || here.unsearched !== null) return here;",
+    replace: "if (archived !== null) return here;",
     breaks: "pages contain what was sealed",
   },
   {

@@ -5,7 +5,6 @@
  */
 import { createHash } from "node:crypto";
 import {
-  amount,
   hex,
   number,
   orNull,
@@ -52,26 +51,14 @@ export const BLOCK = {
   /** The last seal before with a block of the owner. */
   previousEpoch: orNull(number),
   previousNumber: orNull(number),
-  /** Records, or entries of the owner. */
+  /** Rows. Seals of earlier versions count entries of the owner. */
   count: number,
-  /** The first and the last `entry_id`, or of records the instants below. */
-  low: number,
-  high: number,
   /** When the first and the last were posted, opened or made. */
   firstAt: number,
   lastAt: number,
   /** Before compression. */
   contentLength: number,
   sha256: hex,
-  /** Of transfers. Bit `n` of `reasons` is set if one has the reason with the code `n`. */
-  smallest: orNull(amount),
-  largest: orNull(amount),
-  reasons: orNull(number),
-  assets: orNull(text),
-  /** Written by amounts.ts. */
-  amounts: orNull(text),
-  /** Of requests and matches: the marks of their requests (`marksOf`). */
-  marks: orNull(text),
 };
 export const PLACE = { offset: number, length: number };
 export type FooterBlock = TextRowOf<typeof BLOCK & typeof PLACE>;
@@ -123,17 +110,6 @@ export function readFooter(content: string, expected: string): Footer {
     return { ...block, offset: offset - length, length };
   });
   return { head, blocks };
-}
-
-/** Of each id: its last bytes, which are random. Two requests with the same ones cost a read. */
-const MARK_CHARACTERS = 8;
-
-export function marksOf(requestIds: readonly string[]): string {
-  return [...new Set(requestIds.map((id) => id.slice(-MARK_CHARACTERS)))].toSorted().join(" ");
-}
-
-export function hasMark(marks: string, requestId: string): boolean {
-  return marks.includes(requestId.slice(-MARK_CHARACTERS));
 }
 
 export function sha256(content: string): string {

@@ -1,45 +1,31 @@
-/** A Durable Object around one owner's index of blocks. Its alarm completes a lost index. */
+/** A Durable Object around one owner's history. Its alarm completes one that is behind or lost. */
 import { DurableObject } from "cloudflare:workers";
-import {
-  BlockIndex,
-  type ColdRequest,
-  type RecordsPage,
-  type RecordsRequest,
-} from "./block-index.ts";
-import type { ColdRows } from "../ledger/cold-entries.ts";
-import { HistoryBehind } from "./follow-chain.ts";
+import type { Sql } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";
+import { HistoryBehind, OwnHistory, type HistoryRows } from "./own-history.ts";
 
 /** Others are served in between. */
 const PAUSE_MS = 100;
 
 export class History extends DurableObject<Env> {
-  readonly #index: BlockIndex;
+  readonly #history: OwnHistory;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#index = new BlockIndex(ctx.storage.sql, { db: env.DB, bucket: env.ARCHIVE });
+    this.#history = new OwnHistory(ctx.storage, { db: env.DB, bucket: env.ARCHIVE });
   }
 
-  /** Extends the index, so that the next reader finds it complete. */
+  /** Takes in the seals up to this one, so that the next reader finds them. */
   follow(owner: string, newest: SealId): Promise<void> {
-    return this.#completing(this.#index.chain.follow(owner, newest));
+    return this.#completing(this.#history.follow(owner, newest));
   }
 
-  page(owner: string, request: ColdRequest): Promise<ColdRows> {
-    return this.#completing(this.#index.page(owner, request));
-  }
-
-  records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
-    return this.#completing(this.#index.records(owner, request));
-  }
-
-  count(owner: string, request: Omit<ColdRequest, "limit">): Promise<number> {
-    return this.#completing(this.#index.count(owner, request));
+  query(owner: string, newest: SealId, statements: readonly Sql[]): Promise<HistoryRows[]> {
+    return this.#completing(this.#history.query(owner, newest, statements));
   }
 
   override async alarm(): Promise<void> {
-    if (!(await this.#index.chain.resume())) await this.#continue();
+    if (!(await this.#history.resume())) await this.#continue();
   }
 
   async #completing<Result>(call: Promise<Result>): Promise<Result> {

@@ -12,13 +12,11 @@
  * the database, or because it has encoded the same content, and compares it before it parses
  * anything. So nobody who can only write to the bucket reaches the parser.
  */
-import { listAmounts } from "./amounts.ts";
 import { SealMalformed, readTable, writeTable } from "./column-text.ts";
 import { compress, decompress } from "./compress.ts";
 import {
   encodeFooter,
   type Footer,
-  marksOf,
   type FooterBlock,
   readFooter,
   type SealHead,
@@ -33,7 +31,6 @@ import {
   type Owner,
   ownersOf,
   type SealedRow,
-  type SealedTransfer,
   TABLES,
 } from "./sealed-columns.ts";
 
@@ -75,9 +72,8 @@ export function encodeSeal(
         kind,
         previousEpoch: previous?.epoch ?? null,
         previousNumber: previous?.number ?? null,
-        ...(kind === "transfers"
-          ? summaryOfTransfers(owner, rows.transfers.get(owner) ?? [])
-          : summaryOfRecords(rows[kind].get(owner) ?? [])),
+        count: own.length,
+        ...spanOf(own),
         contentLength: Buffer.byteLength(json),
         sha256: sha256(json),
         offset,
@@ -178,65 +174,11 @@ function byOwner<K extends Kind>(kind: K, rows: readonly SealedRow<K>[]) {
   return found;
 }
 
-/** Of what a kind of rows does not have. */
-const NONE = {
-  smallest: null,
-  largest: null,
-  reasons: null,
-  assets: null,
-  amounts: null,
-  marks: null,
-} as const;
-type Summary = Pick<
-  FooterBlock,
-  "count" | "low" | "high" | "firstAt" | "lastAt" | keyof typeof NONE
->;
-
-/** What a reader must know to skip the block. */
-function summaryOfRecords(records: readonly SealedRow<Exclude<Kind, "transfers">>[]): Summary {
-  const times = records.map((row) => ("opened_at" in row ? row.opened_at : row.at));
-  const [firstAt, lastAt] = [least(times), most(times)];
-  const requests = records.flatMap((row) =>
-    "quote_id" in row && !("match_id" in row) ? [] : [row.request_id],
-  );
+/** When the first and the last of the rows were posted, opened or made. */
+function spanOf(rows: readonly SealedRow<Kind>[]): Pick<FooterBlock, "firstAt" | "lastAt"> {
+  const times = rows.map((row) => ("opened_at" in row ? row.opened_at : row.at));
   return {
-    count: times.length,
-    low: firstAt,
-    high: lastAt,
-    firstAt,
-    lastAt,
-    ...NONE,
-    marks: requests.length === 0 ? null : marksOf(requests),
+    firstAt: times.reduce((a, b) => Math.min(a, b)),
+    lastAt: times.reduce((a, b) => Math.max(a, b)),
   };
-}
-
-function summaryOfTransfers(owner: Owner, transfers: readonly SealedTransfer[]): Summary {
-  const entries = transfers.flatMap(({ transfer_id: id, from_owner: from, to_owner: to }) => [
-    ...(from === owner ? [2 * id] : []),
-    ...(to === owner ? [2 * id + 1] : []),
-  ]);
-  const times = transfers.map(({ at }) => at);
-  const amounts = transfers.map(({ amount }) => amount);
-  const assets = [...new Set(transfers.map(({ asset }) => asset))].toSorted();
-  return {
-    ...NONE,
-    count: entries.length,
-    low: least(entries),
-    high: most(entries),
-    firstAt: least(times),
-    lastAt: most(times),
-    smallest: amounts.reduce((a, b) => (b < a ? b : a)),
-    largest: amounts.reduce((a, b) => (b > a ? b : a)),
-    reasons: transfers.reduce((set, { reason }) => set | (1 << reason), 0),
-    assets: assets.join(" "),
-    amounts: listAmounts(assets, transfers),
-  };
-}
-
-function least(values: readonly number[]): number {
-  return values.reduce((a, b) => Math.min(a, b));
-}
-
-function most(values: readonly number[]): number {
-  return values.reduce((a, b) => Math.max(a, b));
 }

@@ -1,9 +1,9 @@
 /** The entries of GET /custody/get-ledger: a page of them, or all as a statement. */
 import type * as z from "zod";
 import { readAssetKey } from "../assets/asset.ts";
-import type { ColdEntries } from "../ledger/cold-entries.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { type EntryRow, NEWEST, readEntries } from "../ledger/history.ts";
+import type { OldRows } from "../ledger/old-rows.ts";
 import { type Page, DEFAULT_PAGE, examining } from "../http/cursor.ts";
 import { NANOS_PER_MS } from "../http/fields.ts";
 import { readUuid } from "../platform/sql.ts";
@@ -43,13 +43,13 @@ export async function listEntries(
   userId: string,
   query: LedgerRequest,
   venues: readonly Venue[],
-  cold: ColdEntries,
+  old: OldRows,
 ): Promise<Page<EntryWire>> {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (limit === 0) return { items: [], next_cursor: query.last_cursor?.text ?? null };
   const page = { before: query.last_cursor?.before ?? NEWEST, limit };
   const filter = filterOf(query, venues);
-  const { rows, next, examined } = await readEntries(db, userId, filter, page, cold);
+  const { rows, next, examined } = await readEntries(db, userId, filter, page, old);
   const shown = { items: rows.map(entryView), next_cursor: next === null ? null : String(next) };
   return examining(shown, examined);
 }
@@ -77,14 +77,14 @@ export async function statementResponse(
   actor: Actor,
   query: LedgerRequest,
   venues: readonly Venue[],
-  cold: ColdEntries,
+  old: OldRows,
 ): Promise<Response> {
   const given = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
   const message = "not allowed with a statement, which has no pages";
   if (given.length > 0)
     throw invalidRequest(given.map((name) => ({ path: `query.${name}`, message })));
   const mayContinue = async () => (await actorRejection(db, actor)) === undefined;
-  const reader = { userId: actor.userId, cold, mayContinue };
+  const reader = { userId: actor.userId, old, mayContinue };
   const statement = await readStatement(db, reader, filterOf(query, venues), {
     header: `${COLUMNS.join(",")}\r\n`,
     line: (row) => {

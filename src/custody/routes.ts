@@ -15,8 +15,7 @@ import { notifyStreams } from "../streams/notify.ts";
 import { chainNamed, checkDestination, withdrawalChain } from "./check-destination.ts";
 import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts";
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
-import { coldEntries } from "../archive/ask-history.ts";
-import { recordArchive } from "../archive/cold-records.ts";
+import { ownRecords } from "../archive/ask-history.ts";
 import { listEntries, statementResponse } from "./list-entries.ts";
 import {
   findWithdrawal,
@@ -154,10 +153,10 @@ function registerBalanceRoutes(app: Api): void {
     otherMediaTypes: ["text/csv"],
     handler: ({ db, env, settings, actor, query, request }) => {
       const venues = settings.VENUES.map(({ venue_id }) => venue_id);
-      const cold = coldEntries(recordArchive(env), actor.userId);
+      const { old } = ownRecords(env, actor.userId);
       return prefers(request.headers.get("accept"), "text/csv")
-        ? statementResponse(db, actor, query, venues, cold)
-        : listEntries(db, actor.userId, query, venues, cold);
+        ? statementResponse(db, actor, query, venues, old)
+        : listEntries(db, actor.userId, query, venues, old);
     },
   });
 }

@@ -103,12 +103,12 @@ async function serve<
     const credentials = definition.endsCredentials === true ? "ended" : "kept";
     context.waitUntil(api.rightsChanged(c.env, actor.userId, credentials));
   }
-  if (result instanceof Response) return ownResponse(result);
   const status = definition.status ?? 200;
   if (result instanceof Reply)
     return jsonResponse(result.body, result.status ?? status, result.headers);
   const charged = chargeRead(c.env, settings, { context, actor, response: result });
   if (charged !== undefined) context.waitUntil(charged);
+  if (result instanceof Response) return ownResponse(result);
   return jsonResponse(withNamedCursor(definition, result), status);
 }
 

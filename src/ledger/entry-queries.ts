@@ -31,7 +31,7 @@
  * length of the journal matters nor the number of assets, unless the filter names assets. C is
  * found via B, because both are sides of the same transfers (see `runsOf`). Instants in the journal
  * never go back, so a period is a range of transfers, found by bisection. No index is sorted by
- * amount, because the database keeps only the transfers since the last seal.
+ * amount. The same queries read a user's sealed transfers in their history (src/archive/).
  */
 import {
   atom,
@@ -39,6 +39,7 @@ import {
   type Expr,
   expr,
   join,
+  literal,
   MAX_NATIVE_UNITS,
   raw,
   type Sql,
@@ -60,6 +61,12 @@ import { DELIVERED } from "./released.ts";
 /** A position above every entry_id: the page starts with the newest entry. */
 export const NEWEST = MAX_NATIVE_UNITS;
 
+/** Selects transfers after this one: those of the database, or all of a history. */
+export const HOT: Expr = DELIVERED;
+export const ALL: Expr = literal(0);
+
+type Bounds = { readonly before: bigint; readonly after: Expr };
+
 /**
  * The newest `limit` entries of the selected runs. With a filter on amounts, of the newest
  * `examined` ones (`merged_count` is their number) those that fit (`fits`), and in any case the
@@ -68,11 +75,11 @@ export const NEWEST = MAX_NATIVE_UNITS;
 export function mergedEntries(
   userId: string,
   filter: LedgerFilter,
-  page: { before: bigint; limit: number; examined: number },
+  page: Bounds & { limit: number; examined: number },
 ): Sql {
   const index = indexOf(filter);
   const sized = hasAmounts(filter);
-  const tables = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page.before)},
+  const tables = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)},
     ${merge(index, sized ? page.examined : page.limit)}`;
   if (!sized) return sql`${tables} ${rowsWith(raw(""))} ORDER BY entry_id DESC`;
   const fits = amountFits(filter);
@@ -83,7 +90,12 @@ export function mergedEntries(
 }
 
 /** The tables `runs`, selected by the filter, and `bounds`, from its instants and the cursor. */
-function runsAndBounds(userId: string, filter: LedgerFilter, index: RunIndex, before: bigint): Sql {
+function runsAndBounds(
+  userId: string,
+  filter: LedgerFilter,
+  index: RunIndex,
+  { before, after }: Bounds,
+): Sql {
   const { from, to } = filter;
   const bisections = [
     ...(from === undefined ? [] : [lastTransferBefore("before_from", from)]),
@@ -91,7 +103,7 @@ function runsAndBounds(userId: string, filter: LedgerFilter, index: RunIndex, be
   ];
   const since = from === undefined ? raw("0") : positionAfter("before_from");
   const ceiling = to === undefined ? raw(`${NEWEST}`) : positionAfter("until_to");
-  const bounds = sql`bounds AS MATERIALIZED (SELECT max(${since}, ${DELIVERED} + 1) AS floor,
+  const bounds = sql`bounds AS MATERIALIZED (SELECT max(${since}, ${after} + 1) AS floor,
     min((${before} + 1) >> 1, ${ceiling}) AS debits_below,
     min(${before} >> 1, ${ceiling}) AS credits_below)`;
   return join([selectedRuns(userId, filter, index), ...bisections, bounds], ", ");
@@ -208,14 +220,14 @@ export function firstTransferSince(instant: number): Sql {
 export function countedEntries(
   userId: string,
   filter: LedgerFilter,
-  page: { before: bigint; most: number },
+  page: Bounds & { most: number },
 ): Sql {
   const index = indexOf(filter);
   const half = (side: Side) => sql`SELECT 1
     FROM bounds b CROSS JOIN runs r CROSS JOIN transfers t INDEXED BY ${nameOf(index, side)}
     WHERE ${raw(side === "to" ? "r.via_credit" : "NOT r.via_credit")}
       AND ${ofRun("r", side, index)} AND ${WITHIN_BOUNDS} AND ${amountFits(filter)}`;
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page.before)}
+  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)}
     SELECT count(*) AS entries FROM (${half("from")} UNION ALL ${half("to")} LIMIT ${page.most})`;
 }
 

@@ -1,24 +1,32 @@
 /**
  * Reads a user's ledger entries. A page merges the runs that its filter selects (entry-queries.ts).
  * With a filter on amounts it may be short, because it examines a limited number of entries. The
- * archive answers for the entries before the last seal.
+ * same queries read the entries before the last seal in the user's history.
  */
-import { batch, first } from "../platform/sql.ts";
+import type { AssetKey } from "../assets/asset.ts";
+import { batch, type Sql } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
 import { log } from "../platform/log.ts";
-import {
-  type CodedRow,
-  type ColdEntries,
-  type ColdRows,
-  unreachable,
-  UNREACHABLE,
-} from "./cold-entries.ts";
-import { type Archived, archivedEntries } from "./released.ts";
-import { countedEntries, entriesOfRef, mergedEntries } from "./entry-queries.ts";
-import { hasAmounts, type LedgerFilter, selectsNothing } from "./filter.ts";
+import { type OldRows, unreachable, UNREACHABLE } from "./old-rows.ts";
+import { type Archived, archivedRows } from "./released.ts";
+import { ALL, countedEntries, entriesOfRef, HOT, mergedEntries } from "./entry-queries.ts";
+import { hasAmounts, type LedgerFilter, selectsNothing, type SubAccount } from "./filter.ts";
 
 export { NEWEST } from "./entry-queries.ts";
 
+/** An entry with the code of its reason, as the journal has it. */
+type CodedRow = {
+  readonly entry_id: number;
+  readonly account: SubAccount;
+  readonly asset: AssetKey;
+  /** Signed decimal native units. */
+  readonly delta: string;
+  readonly reason: number;
+  /** A UUID in the form of `hex()`, or a deposit's `0x` transaction hash. */
+  readonly ref: string;
+  readonly balance_after: string;
+  readonly at: number;
+};
 export type EntryRow = Omit<CodedRow, "reason"> & { readonly reason: Reason };
 
 export type EntryPage = {
@@ -36,13 +44,12 @@ export async function readEntries(
   userId: string,
   filter: LedgerFilter,
   { before, limit }: PageRequest,
-  cold: ColdEntries = UNREACHABLE,
+  old: OldRows = UNREACHABLE,
 ): Promise<EntryPage> {
   if (selectsNothing(filter)) return { rows: [], next: null, examined: 0 };
   // One more than asked for shows whether more follow.
   const page = { before, limit: limit + 1 };
-  const here = await readRows(db, userId, filter, page);
-  const { rows, before: unsearched, examined } = await withArchived(here, filter, page, cold);
+  const { rows, unsearched, examined } = await readParts(db, userId, filter, page, old);
   const ends = rows.length <= limit && unsearched === null;
   if (!isContinuous(rows, filter, ends)) {
     log("error", "history.cut", { user_id: userId });
@@ -73,94 +80,97 @@ function isContinuous(rows: readonly CodedRow[], filter: LedgerFilter, ends: boo
   return !ends || from !== undefined || [...befores.values()].every((before) => before === 0n);
 }
 
-/** Rows of the database, and what the archive may have beside them. */
-type Here = Searched & { readonly archive: Archived };
-type Searched = ColdRows & { readonly examined: number };
+type Part = {
+  readonly rows: readonly CodedRow[];
+  /** Below this position nothing has been searched. Null: the search has reached the end. */
+  readonly unsearched: bigint | null;
+  readonly examined: number;
+};
 
-/** What a page of the archive costs its caller, as it opens blocks of so many. */
-const ARCHIVED_ENTRIES = 500;
-
-/** Adds the entries that are only in the archive to those of the database. */
-async function withArchived(
-  { rows, before: unsearched, archive, examined: examinedHere }: Here,
-  filter: LedgerFilter,
-  page: PageRequest,
-  cold: ColdEntries,
-): Promise<Searched> {
-  if (rows.length >= page.limit || unsearched !== null || archive.archived !== 1)
-    return { rows, before: unsearched, examined: examinedHere };
-  const examined = examinedHere + ARCHIVED_ENTRIES;
-  const [newest] = rows;
-  const last = rows.at(-1);
-  if (filter.refId === undefined) {
-    // The database was read above the archived part, and completely.
-    const before = last === undefined ? page.before : BigInt(last.entry_id);
-    const older = await cold.read(filter, { before, limit: page.limit - rows.length });
-    return { ...older, rows: rows.concat(older.rows), examined };
-  }
-  // A record that has moved above the archived part is here as a whole. Of another one, the
-  // transfers that are held may be here as well as in the archive.
-  if (newest !== undefined && newest.entry_id >= 2 * (archive.delivered + 1))
-    return { rows, before: null, examined: examinedHere };
-  const older = await cold.read(filter, page);
-  const byId = new Map(rows.concat(older.rows).map((row) => [row.entry_id, row]));
-  return {
-    rows: [...byId.values()]
-      // The next page has the others.
-      .filter(({ entry_id }) => BigInt(entry_id) >= (older.before ?? 0n))
-      .toSorted((a, b) => b.entry_id - a.entry_id)
-      .slice(0, page.limit),
-    before: older.before,
-    examined,
-  };
-}
-
-/** Entries that a page with a filter on amounts examines at least. D1 takes a few milliseconds. */
-const EXAMINED_ENTRIES = 1_000;
-
-async function readRows(
+/** Entries of the database, then those of the history, which are all older. */
+async function readParts(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
   page: PageRequest,
-): Promise<Here> {
-  const { refId, from } = filter;
-  const examined = Math.max(EXAMINED_ENTRIES, page.limit);
-  const statement =
-    refId === undefined
-      ? mergedEntries(userId, filter, { ...page, examined })
-      : entriesOfRef(userId, { ...filter, refId }, page);
-  const [found, archived] = await batch(db, [statement, archivedEntries(userId, from)]);
-  // Safe casts: the columns of the two statements.
-  const rows = found as ExaminedRow[];
-  const archive = (archived as Archived[])[0] ?? { archived: 0, delivered: 0 };
-  const last = rows.at(-1);
-  return {
-    rows: rows.filter(({ fits = 1 }) => fits === 1),
-    before: last?.merged_count === examined ? BigInt(last.entry_id) : null,
-    examined: last?.merged_count ?? rows.length,
-    archive,
-  };
+  old: OldRows,
+): Promise<Part> {
+  const [found, [archived]] = (await batch(db, [
+    pageOf(userId, filter, page, "hot"),
+    archivedRows(userId, "entries", filter.from),
+    // Safe cast: the columns of the two statements.
+  ])) as [ExaminedRow[], Archived[]];
+  const here = partOf(found, examinedFor(page, "hot"));
+  if (archived === undefined || here.unsearched !== null) return here;
+  const isOfRef = filter.refId !== undefined;
+  const [newest] = here.rows;
+  // A record that has moved above the seal is here as a whole. Of another one, only transfers that
+  // are held may be here.
+  if (isOfRef && newest !== undefined && BigInt(newest.entry_id) >= aboveSeal(archived))
+    return here;
+  const rows = isOfRef ? [] : here.rows;
+  if (rows.length >= page.limit) return here;
+  const rest = { before: least(page.before, aboveSeal(archived)), limit: page.limit - rows.length };
+  const [older] = await old(archived, [pageOf(userId, filter, rest, "old")]);
+  // Safe cast: the same columns.
+  const there = partOf(older as ExaminedRow[], examinedFor(rest, "old"));
+  return { ...there, rows: [...rows, ...there.rows], examined: here.examined + there.examined };
+}
+
+/** A history may have seals already that are not delivered. */
+const aboveSeal = ({ upTo }: Archived) => 2n * BigInt(upTo + 1);
+const least = (a: bigint, b: bigint) => (a < b ? a : b);
+
+type Place = "hot" | "old";
+
+/**
+ * Entries that a page with a filter on amounts examines at least. D1 takes a few milliseconds. A
+ * history has far more of them, and serves its owner only.
+ */
+const EXAMINED_ENTRIES = { hot: 1_000, old: 10_000 };
+const examinedFor = ({ limit }: PageRequest, place: Place) =>
+  Math.max(EXAMINED_ENTRIES[place], limit);
+
+function pageOf(userId: string, filter: LedgerFilter, page: PageRequest, place: Place): Sql {
+  const { refId } = filter;
+  if (refId !== undefined) return entriesOfRef(userId, { ...filter, refId }, page);
+  const after = place === "hot" ? HOT : ALL;
+  return mergedEntries(userId, filter, { ...page, after, examined: examinedFor(page, place) });
 }
 
 /** A row, and with a filter on amounts whether it fits and how many entries were examined. */
 type ExaminedRow = CodedRow & { readonly fits?: number; readonly merged_count?: number };
 
-/** Counts up to `most`, for a filter without `refId`. Archived blocks may count too many. */
+function partOf(found: readonly ExaminedRow[], examined: number): Part {
+  const last = found.at(-1);
+  return {
+    rows: found.filter(({ fits = 1 }) => fits === 1),
+    unsearched: last?.merged_count === examined ? BigInt(last.entry_id) : null,
+    examined: last?.merged_count ?? found.length,
+  };
+}
+
+/** Counts up to `most`, for a filter without `refId`. */
 export async function countEntries(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
-  page: { before: bigint; most: number },
-  cold: ColdEntries = UNREACHABLE,
+  { before, most }: { before: bigint; most: number },
+  old: OldRows = UNREACHABLE,
 ): Promise<number> {
   if (selectsNothing(filter)) return 0;
-  const counted = await first<{ entries: number }>(db, countedEntries(userId, filter, page));
+  const [[counted], [archived]] = (await batch(db, [
+    countedEntries(userId, filter, { before, most, after: HOT }),
+    archivedRows(userId, "entries", filter.from),
+    // Safe cast: the columns of the two statements.
+  ])) as [{ entries: number }[], Archived[]];
   const here = counted?.entries ?? 0;
-  if (here >= page.most) return here;
-  const found = await first<Archived>(db, archivedEntries(userId, filter.from));
-  if (found?.archived !== 1) return here;
-  return Math.min(page.most, here + (await cold.count(filter, page.before)));
+  if (here >= most || archived === undefined) return here;
+  const rest = { before: least(before, aboveSeal(archived)), most: most - here, after: ALL };
+  const [[older] = []] = (await old(archived, [countedEntries(userId, filter, rest)])) as {
+    entries: number;
+  }[][];
+  return here + (older?.entries ?? 0);
 }
 
 function withReasonName(row: CodedRow): EntryRow {

@@ -27,7 +27,19 @@ export const MATCHES_LEFT_BEFORE: Expr = expr`coalesce((SELECT last_at + ${ID_LE
   INDEXED BY journal_seals_matches_released WHERE matches_released_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;
 
-export type Archived = { readonly archived: number; readonly delivered: number };
+/** The owner's last seal, and how far readers take rows of the kind from the archive. */
+export type Archived = {
+  readonly epoch: number;
+  readonly number: number;
+  readonly upTo: number;
+  readonly lastAt: number;
+};
+
+/** Readers take entries from the archive as soon as they are delivered, and matches when they left. */
+const BORDERS = {
+  entries: raw("journal_seals_delivered WHERE delivered_at IS NOT NULL"),
+  matches: raw("journal_seals_matches_released WHERE matches_released_at IS NOT NULL"),
+};
 
 /**
  * Condition: seals have moved the user's USDC, but nothing says which. Then the history is cut, and
@@ -39,11 +51,20 @@ export function historyIsCut(userId: string): Expr {
       WHERE a.owner = ${uuid(userId)} AND a.asset = ${USDC})`;
 }
 
-/** Whether entries of the user since `from` may be archived only, and up to which transfer. */
-export function archivedEntries(userId: string, from = 0): Sql {
-  return sql`SELECT ${DELIVERED} AS delivered, EXISTS (
-    SELECT 1 FROM (SELECT number, last_at ${LAST_DELIVERED}) d
+/** Selects at most one row, `Archived`: rows of the user since `from` may be archived only. */
+export function archivedRows(userId: string, kind: keyof typeof BORDERS, from = 0): Sql {
+  return sql`SELECT s.epoch, s.number, b.up_to_transfer AS upTo, b.last_at AS lastAt
+    FROM (SELECT number, up_to_transfer, last_at FROM journal_seals INDEXED BY ${BORDERS[kind]}
+        ORDER BY number DESC LIMIT 1) b
       CROSS JOIN sealed_owners o ON o.owner = ${uuid(userId)}
-    WHERE o.first_seal <= d.number AND d.last_at >= ${from})
-    OR ${historyIsCut(userId)} AS archived`;
+      CROSS JOIN journal_seals s ON s.number = o.last_seal
+    WHERE o.first_seal <= b.number AND b.last_at >= ${from}
+    UNION ALL SELECT 0, 0, 0, 0 WHERE ${historyIsCut(userId)}`;
+}
+
+/** Selects at most one row: the user's last seal. There is no seal 0, for a history that is cut. */
+export function lastSealOf(userId: string): Sql {
+  return sql`SELECT s.epoch, s.number FROM sealed_owners o
+    CROSS JOIN journal_seals s ON s.number = o.last_seal WHERE o.owner = ${uuid(userId)}
+    UNION ALL SELECT 0, 0 WHERE ${historyIsCut(userId)}`;
 }

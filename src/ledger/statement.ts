@@ -3,8 +3,8 @@ import { NOW } from "../platform/commit.ts";
 import { invalidRequest, Problem } from "../platform/problem.ts";
 import { all, expr, scalar, sql, uuid } from "../platform/sql.ts";
 import { hasAmounts, type LedgerFilter } from "./filter.ts";
-import type { ColdEntries } from "./cold-entries.ts";
 import { countEntries, type EntryRow, readEntries } from "./history.ts";
+import type { OldRows } from "./old-rows.ts";
 
 export const MAX_STATEMENT_ROWS = 1_000_000;
 /** A chunk usually takes one query, and an invocation may send D1 about a thousand. */
@@ -20,7 +20,7 @@ export type StatementFormat = {
 /** The user, and whether their credential still is valid. It is asked before each chunk. */
 export type StatementReader = {
   readonly userId: string;
-  readonly cold: ColdEntries;
+  readonly old: OldRows;
   readonly mayContinue: () => Promise<boolean>;
 };
 
@@ -45,20 +45,20 @@ export async function readStatement(
 
 async function streamEntries(
   db: D1Database,
-  { userId, cold, mayContinue }: StatementReader,
+  { userId, old, mayContinue }: StatementReader,
   filter: LedgerFilter,
   { format, lease }: { format: StatementFormat; lease: StatementLease },
 ): Promise<ReadableStream<Uint8Array>> {
   const aboveNewest = expr`SELECT coalesce(max(transfer_id), 0) * 2 + 2 FROM transfers`;
   let before = BigInt(await scalar<number>(db, aboveNewest));
-  await rejectIfTooLong(db, { userId, cold }, filter, before);
+  await rejectIfTooLong(db, { userId, old }, filter, before);
   const text = new TextEncoder();
   let rows = 0;
   const readChunk = async () => {
     // A client that reads slowly may lose the lease to its next statement.
     if (!(await lease.renew())) throw new Error("another statement has begun");
     if (!(await mayContinue())) throw new Error("the credential has ended");
-    const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS }, cold);
+    const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS }, old);
     if (chunk.next === null) await lease.release();
     return chunk;
   };
@@ -83,13 +83,13 @@ async function streamEntries(
 /** Counts the entries from the indexes alone, up to one above the limit. A record has only few. */
 async function rejectIfTooLong(
   db: D1Database,
-  { userId, cold }: Pick<StatementReader, "userId" | "cold">,
+  { userId, old }: Pick<StatementReader, "userId" | "old">,
   filter: LedgerFilter,
   before: bigint,
 ): Promise<void> {
   if (filter.refId !== undefined) return;
   const count = (counted: LedgerFilter) =>
-    countEntries(db, userId, counted, { before, most: MAX_STATEMENT_ROWS + 1 }, cold);
+    countEntries(db, userId, counted, { before, most: MAX_STATEMENT_ROWS + 1 }, old);
   // Entries of any amount are cheaper to count, and usually they are few enough.
   const anyAmount = { ...filter, minAmount: undefined, maxAmount: undefined };
   if ((await count(anyAmount)) <= MAX_STATEMENT_ROWS) return;

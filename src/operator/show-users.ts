@@ -1,6 +1,6 @@
 /** Shows users: who they are, what they have and what they have open. */
-import { coldEntries } from "../archive/ask-history.ts";
-import { recordArchive } from "../archive/cold-records.ts";
+import { ownRecords } from "../archive/ask-history.ts";
+import { exportedBlocks, type ExportedKind } from "../archive/exported-blocks.ts";
 import { uuidTextOf } from "../audit/audit.ts";
 import { listApiKeys } from "../auth/api-key.ts";
 import { FROZEN_BY, type FrozenBy } from "../auth/hold.ts";
@@ -23,11 +23,10 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { type Page, timeIdPage } from "../http/cursor.ts";
+import { encodeCursor, type Page, timeIdPage } from "../http/cursor.ts";
 import { invalidRequest } from "../platform/problem.ts";
+import { exportedViews, sealCursor } from "../rfq/export-records.ts";
 import { listMatches } from "../rfq/list-matches.ts";
-import { listOwnQuotes } from "../rfq/list-quotes.ts";
-import { listOwnRequests } from "../rfq/list-requests.ts";
 import { ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
 import { argument, limitOption, type OperatorContext, optionalField, parse } from "./context.ts";
@@ -103,32 +102,50 @@ function userView(row: UserRow) {
   };
 }
 
-/** A page of what a user's own lists show, from the database and the archive. */
+/** A page of what a user has had, from the archive too. */
 export async function history(context: OperatorContext): Promise<Listed> {
   const kind = argument(context, "kind");
-  const archive = recordArchive(context.env);
+  const { DB: db } = context.env;
   const userId = await userOf(context);
+  if (kind === "requests" || kind === "quotes") return endedRecords(context, userId, kind);
   const page = {
     limit: limitOption(context),
     last_cursor: optionalField(context, "cursor", timeIdPage.last_cursor),
   };
   const lists: Readonly<Record<string, () => Promise<Page<unknown>>>> = {
-    requests: () => listOwnRequests(archive, userId, { status: "all" }, page),
-    quotes: () => listOwnQuotes(archive, userId, {}, page),
-    matches: () => listMatches(archive, userId, {}, page),
-    "withdrawal-addresses": () => listWithdrawalAddresses(archive.db, userId, page),
+    matches: () => listMatches(ownRecords(context.env, userId), userId, {}, page),
+    "withdrawal-addresses": () => listWithdrawalAddresses(db, userId, page),
     "deposit-addresses": async () => ({
-      items: await listDepositAddresses(archive.db, userId),
+      items: await listDepositAddresses(db, userId),
       next_cursor: null,
     }),
   };
   const found = Object.hasOwn(lists, kind) ? lists[kind] : undefined;
   if (found === undefined)
     throw invalidRequest([
-      { path: "kind", message: `must be one of ${Object.keys(lists).join(", ")}` },
+      {
+        path: "kind",
+        message: `must be one of ${["requests", "quotes", ...Object.keys(lists)].join(", ")}`,
+      },
     ]);
   const { items, next_cursor } = await found();
   return new Listed(items, next_cursor);
+}
+
+/** Those that ended, one block of the archive a page. `requests list` has the others. */
+async function endedRecords(
+  context: OperatorContext,
+  userId: string,
+  kind: ExportedKind,
+): Promise<Listed> {
+  const { env } = context;
+  const ever = { from: 0, to: Number.MAX_SAFE_INTEGER };
+  const after = optionalField(context, "cursor", sealCursor)?.position ?? 0;
+  const range = { ...ever, after, limit: 2 };
+  const [block, next] = await exportedBlocks(ownRecords(env, userId), userId, kind, range);
+  if (block === undefined) return new Listed([], null);
+  const cursor = next === undefined ? null : encodeCursor([block.id.number]);
+  return new Listed(await exportedViews(env.ARCHIVE, kind, block, ever), cursor);
 }
 
 /** A page of a user's ledger, as they read it themselves. */
@@ -139,7 +156,7 @@ export async function ledger(context: OperatorContext): Promise<Listed> {
   const period = parse(LedgerQuery, { from, to, last_cursor: cursor }, "options");
   const query = { ...period, limit: limitOption(context) };
   const venues = settings.VENUES.map(({ venue_id }) => venue_id);
-  const cold = coldEntries(recordArchive(env), userId);
-  const { items, next_cursor } = await listEntries(env.DB, userId, query, venues, cold);
+  const { old } = ownRecords(env, userId);
+  const { items, next_cursor } = await listEntries(env.DB, userId, query, venues, old);
   return new Listed(items, next_cursor);
 }

@@ -18,8 +18,6 @@ export const PLATFORM = {
   subrequests: 10_000,
   /** Workers: open connections of an invocation, and of all calls of an object. */
   connections: 6,
-  /** Workers: bytes of memory of an isolate, which objects of a class may share. */
-  memoryBytes: 128_000_000,
   /** Workers: bytes of a variable or secret. */
   settingBytes: 5_000,
   /** Objects: bytes of a stored value. */

@@ -29,8 +29,8 @@ type Window = keyof typeof KEPT;
 
 /** The age of the oldest row that a guard or a promise reads. */
 export const OLDEST_READ = {
-  /** `hot_window_secs`: others' quotes on one's request are listed so long after they ended. */
-  endedByOthers: { of: "ended", ms: HOUR },
+  /** `hot_window_secs`: requests and quotes are listed so long after they ended. */
+  endedRecords: { of: "ended", ms: HOUR },
   tape: { of: "matches", ms: DAY },
   /** The reconciliation compares an ended request with its match. */
   matchOfRequest: { of: "matches", ms: HOUR },

@@ -1,9 +1,27 @@
-import { olderThan, type PageQuery, type TimeId } from "../http/cursor.ts";
-import type { RecordArchive } from "../archive/cold-records.ts";
-import { and, expr, raw, readUuid, select, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
-import { type BookFilter, examinedPage, inBook, type Period } from "./examined-page.ts";
-import { matchColumns, matchView } from "./rfq-records.ts";
-import { matchRow } from "./sealed-rows.ts";
+import type { OwnRecords } from "../archive/ask-history.ts";
+import { olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
+import { type Archived, archivedRows } from "../ledger/released.ts";
+import {
+  and,
+  batch,
+  expr,
+  raw,
+  readUuid,
+  select,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+} from "../platform/sql.ts";
+import {
+  type BookFilter,
+  examinedPart,
+  examinedRows,
+  inBook,
+  type Period,
+  shownPage,
+} from "./examined-page.ts";
+import { matchColumns, type MatchRow, matchView } from "./rfq-records.ts";
 
 type MatchFilter = BookFilter &
   Period & {
@@ -11,13 +29,34 @@ type MatchFilter = BookFilter &
     readonly label?: string | undefined;
   };
 
-/** The caller's matches, newest first. Each role and a label have an index of their own. */
-export function listMatches(
-  archive: RecordArchive,
+/** The caller's matches, newest first: those of the database, then those of their history. */
+export async function listMatches(
+  { db, old }: OwnRecords,
   userId: string,
   filter: MatchFilter,
   page: PageQuery<TimeId>,
 ) {
+  const hot = matchesOf(userId, filter, page);
+  if (page.limit === 0) return pageOf(page, [], matchView, hot.position);
+  const [left, ...found] = await batch<unknown>(db, [
+    archivedRows(userId, "matches", filter.from),
+    ...examinedRows(page, hot),
+  ]);
+  const here = examinedPart(found, hot);
+  // Safe cast: the columns of the statement.
+  const [archived] = left as Archived[];
+  if (archived === undefined || here.end !== null || here.rows.length > page.limit)
+    return shownPage(page, hot, here);
+  // A seal ends between two instants. The history may have younger matches, which are also here.
+  const to = Math.min(filter.to ?? Infinity, archived.lastAt);
+  const cold = matchesOf(userId, { ...filter, to }, page);
+  const there = examinedPart(await old(archived, examinedRows(page, cold)), cold);
+  const rows = [...here.rows, ...there.rows];
+  return shownPage(page, cold, { ...there, rows, examined: here.examined + there.examined });
+}
+
+/** Each role and a label have an index of their own. */
+function matchesOf(userId: string, filter: MatchFilter, page: PageQuery<TimeId>) {
   const { role, label, from = 0, to } = filter;
   const older = olderThan(page, { at: "m.at", id: "m.match_id" });
   const inPeriod = and([expr`m.at >= ${from}`, ...(to === undefined ? [] : [expr`m.at <= ${to}`])]);
@@ -31,17 +70,13 @@ export function listMatches(
     role === undefined
       ? sql`${side("requester", limit)} UNION ${side("maker", limit)}`
       : side(role, limit);
-  return examinedPage(archive, userId, page, {
+  return {
     filters: inBook("asset", filter),
-    rows: (limit) => sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
+    rows: (limit: number) => sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
       JOIN (${sides(limit)}) own ON own.id = m.match_id
       ORDER BY m.at DESC, m.match_id DESC LIMIT ${limit}`,
     order: raw("at DESC, match_id DESC"),
     view: matchView,
-    position: (row) => ({ at: row.at, id: readUuid(row.match_id) }),
-    cold: {
-      filter: { kind: "matches", ...filter },
-      row: (record) => matchRow(record, userId),
-    },
-  });
+    position: (row: MatchRow) => ({ at: row.at, id: readUuid(row.match_id) }),
+  };
 }

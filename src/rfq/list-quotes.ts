@@ -1,6 +1,4 @@
 import { fetchCount, olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
-import { bareId } from "../archive/ask-history.ts";
-import { findCold, type RecordArchive } from "../archive/cold-records.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import {
@@ -17,8 +15,8 @@ import {
 } from "../platform/sql.ts";
 import type { QuoteFilter } from "./cancel-quotes.ts";
 import { examinedPage, inBook } from "./examined-page.ts";
+import { notListed } from "./get-records.ts";
 import { quoteColumns, type QuoteRow, quoteView } from "./rfq-records.ts";
-import { quoteRow } from "./sealed-rows.ts";
 import type { Side } from "../assets/asset-fields.ts";
 import { inStatuses } from "./status-ranges.ts";
 import { QUOTE_STATUSES, type QuoteStatus } from "./statuses.ts";
@@ -34,12 +32,11 @@ type QuotesFilter = {
 
 /** Quotes on the caller's request, best for the requester first, then oldest first. */
 export async function listQuotesOnRequest(
-  archive: RecordArchive,
+  db: D1Database,
   userId: string,
   query: QuotesFilter,
   page: PageQuery<QuotePosition>,
 ) {
-  const { db } = archive;
   const [found, bids = [], asks = []] = await batch(db, [
     sql`SELECT requester_id = ${uuid(userId)} AS own FROM requests
         WHERE request_id = ${uuid(query.requestId)}`,
@@ -49,7 +46,7 @@ export async function listQuotesOnRequest(
   // Safe casts: the statements select these columns.
   const [request] = found as { own: number }[];
   const rows = [...bids, ...asks] as QuoteRow[];
-  if (request === undefined) return listOnOldRequest(archive, userId, query.requestId, page);
+  if (request === undefined) throw notListed("request", query.requestId);
   if (request.own !== 1) throw problem("not_request_owner", "The request belongs to someone else.");
   return pageOf(page, rows, quoteView, (row) => [
     row.side,
@@ -57,19 +54,6 @@ export async function listQuotesOnRequest(
     row.opened_at,
     readUuid(row.quote_id),
   ]);
-}
-
-/** A request leaves the database after all quotes on it, which only their makers can read then. */
-async function listOnOldRequest(
-  archive: RecordArchive,
-  userId: string,
-  requestId: string,
-  page: PageQuery<QuotePosition>,
-) {
-  const key = { kind: "requests", by: "request_id", id: requestId } as const;
-  if ((await findCold(archive, userId, key)) === undefined)
-    throw problem("request_unknown", `There is no request ${requestId}.`);
-  return { items: [], next_cursor: page.limit === 0 ? (page.last_cursor?.text ?? null) : null };
 }
 
 /** The quotes of one side, if the request is the caller's. */
@@ -96,15 +80,12 @@ function quotesOnRequest(
 
 /** The caller's own quotes, newest first. Only open ones are sorted, of which there are few. */
 export function listOwnQuotes(
-  archive: RecordArchive,
+  db: D1Database,
   userId: string,
   { status, requestId, label, ...book }: QuoteFilter & { status?: QuoteStatus | undefined },
   page: PageQuery<TimeId>,
 ) {
   const columns = select(quoteColumns("maker"));
-  const key =
-    requestId === undefined ? undefined : { by: "request_id" as const, id: bareId(requestId) };
-  const coldFilter = { kind: "quotes", status, label, ...book, key } as const;
   const own = sql`q.maker_id = ${uuid(userId)}
     AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`;
   const order = raw("opened_at DESC, quote_id DESC");
@@ -112,7 +93,7 @@ export function listOwnQuotes(
   const onlyOpen = label === undefined && status === "open";
   const inStatus = onlyOpen || status === undefined ? [] : [expr`status = ${status}`];
   const ofRequest = requestId === undefined ? [] : [expr`request_id = hex(${uuid(requestId)})`];
-  return examinedPage(archive, userId, page, {
+  return examinedPage(db, page, {
     filters: [...inStatus, ...ofRequest, ...inBook("asset", book)],
     rows: (limit) => sql`SELECT ${columns}
       FROM quotes q ${raw(onlyOpen ? "INDEXED BY quotes_open_maker" : "")} WHERE ${own}
@@ -122,7 +103,6 @@ export function listOwnQuotes(
     order,
     view: quoteView,
     position: (row) => ({ at: row.opened_at, id: readUuid(row.quote_id) }),
-    ...(status === "open" ? {} : { cold: { filter: coldFilter, row: quoteRow } }),
   });
 }
 

@@ -1,9 +1,7 @@
 import { fetchCount, olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
-import type { RecordArchive } from "../archive/cold-records.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, and, expr, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
-import { requestRow } from "./sealed-rows.ts";
 import { reader, type RequestRow, requestColumns, requestView } from "./rfq-records.ts";
 import { inStatuses } from "./status-ranges.ts";
 import { REQUEST_STATUSES } from "./statuses.ts";
@@ -25,7 +23,7 @@ type OwnRequestsFilter = BookFilter & {
 
 /** The caller's own requests, newest first. Those with a label are read from the index on it. */
 export function listOwnRequests(
-  archive: RecordArchive,
+  db: D1Database,
   userId: string,
   { status, label, ...book }: OwnRequestsFilter,
   page: PageQuery<TimeId>,
@@ -35,7 +33,7 @@ export function listOwnRequests(
     // The plus signs keep the index of the user's open requests, which are few.
     const labelled = label === undefined ? [] : [expr`+r.label = ${label}`];
     const chosen = and([...labelled, ...inBook("+r.asset", book)]);
-    return list(archive.db, userId, page, sql`${own} AND ${chosen}`);
+    return list(db, userId, page, sql`${own} AND ${chosen}`);
   }
   const order = raw("opened_at DESC, request_id DESC");
   const columns = raw("r.opened_at, r.request_id");
@@ -53,7 +51,7 @@ export function listOwnRequests(
         })
       : sql`SELECT ${columns} FROM requests r WHERE r.label = ${label} AND ${where}
           ORDER BY r.opened_at DESC, r.request_id DESC LIMIT ${limit}`;
-  return examinedPage(archive, userId, page, {
+  return examinedPage(db, page, {
     filters: inBook("asset", book),
     rows: (limit) => sql`SELECT ${select(requestColumns(reader(userId)))}
       FROM (${ids(limit)}) own CROSS JOIN requests r ON r.request_id = own.request_id
@@ -61,7 +59,6 @@ export function listOwnRequests(
     order,
     view: requestView,
     position: positionOf,
-    cold: { filter: { kind: "requests", label, ...book }, row: requestRow },
   });
 }
 

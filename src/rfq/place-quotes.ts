@@ -8,7 +8,6 @@ import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { bookObject } from "../streams/notify.ts";
 import { type PlaceQuote, refused, reject, type Result } from "./command.ts";
 import { quoteView } from "./rfq-records.ts";
-import { recall, recalling } from "./recall.ts";
 import { unwrap } from "./result.ts";
 import { limitRefusalsOfQuotes } from "./refusals.ts";
 import { tooManyInFlight } from "./rejections.ts";
@@ -30,14 +29,7 @@ export async function placeQuotes(
   own?: Book,
 ): Promise<readonly Result[]> {
   const results = await inFlight.run(actor.userId, () =>
-    limitRefusalsOfQuotes(env, actor, async () => {
-      const sent = await sendToBooks(env, commands, own);
-      return Promise.all(
-        commands.map((command, index) =>
-          recall(recalling(env), command, sent[index] ?? UNKNOWN_OUTCOME),
-        ),
-      );
-    }),
+    limitRefusalsOfQuotes(env, actor, () => sendToBooks(env, commands, own)),
   );
   if (results !== undefined) return results;
   throw new Problem(tooManyInFlight(MAX_QUOTE_CALLS_IN_FLIGHT, "the route for several quotes"));

@@ -1,12 +1,13 @@
 /** Routes that read one request, quote or match by its id, and the tape of all trades. */
 import * as z from "zod";
 import { orReceipt, RECEIPT_TEXT, RECEIPT_TYPE } from "../audit/receipt.ts";
-import { recordArchive } from "../archive/cold-records.ts";
+import { ownRecords } from "../archive/ask-history.ts";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
-import { described, uuidField } from "../http/fields.ts";
+import { described, oneOf, textField, uuidField } from "../http/fields.ts";
 import { route } from "../http/define-route.ts";
 import type { Api } from "../http/route-definition.ts";
 import { windowsOf } from "../platform/windows.ts";
+import { EXPORT_OPERATION, exportRecords, NDJSON, readDay, sealCursor } from "./export-records.ts";
 import { getMatch, getQuote, getRequest } from "./get-records.ts";
 import { listPositions, positionPage } from "./list-positions.ts";
 import { listTrades } from "./list-trades.ts";
@@ -15,6 +16,7 @@ import { Match, Position, Quote, RequestItem, Trade } from "./schemas.ts";
 
 export function registerRecordRoutes(api: Api): void {
   registerRecords(api);
+  registerExport(api);
   registerTrades(api);
 }
 
@@ -28,8 +30,7 @@ function registerRecords(api: Api): void {
     query: z.strictObject({ request_id: described(uuidField, "Id of the request") }),
     response: RequestItem,
     problems: ["request_unknown"],
-    handler: ({ env, actor, query }) =>
-      getRequest(recordArchive(env), actor.userId, query.request_id),
+    handler: ({ db, actor, query }) => getRequest(db, actor.userId, query.request_id),
   });
   route(api, {
     ...READ,
@@ -40,7 +41,7 @@ function registerRecords(api: Api): void {
     query: z.strictObject({ quote_id: described(uuidField, "Id of the quote") }),
     response: Quote,
     problems: ["quote_unknown"],
-    handler: ({ env, actor, query }) => getQuote(recordArchive(env), actor.userId, query.quote_id),
+    handler: ({ db, actor, query }) => getQuote(db, actor.userId, query.quote_id),
   });
   route(api, {
     ...READ,
@@ -64,8 +65,39 @@ function registerRecords(api: Api): void {
     otherMediaTypes: [RECEIPT_TYPE],
     problems: ["match_unknown"],
     handler: async (call) => {
-      const match = await getMatch(recordArchive(call.env), call.actor.userId, call.query);
+      const { env, actor, query } = call;
+      const match = await getMatch(ownRecords(env, actor.userId), actor.userId, query);
       return orReceipt(call, "match", match);
+    },
+  });
+}
+
+function registerExport(api: Api): void {
+  route(api, {
+    ...READ,
+    path: "/rfq/export-records",
+    operationId: EXPORT_OPERATION,
+    summary: "Export your requests or quotes of a day that have ended",
+    description:
+      "The response is NDJSON. Each line is one record, as GET /rfq/get-requests or " +
+      '/rfq/get-quotes showed it at its end, in no order. The last line is `{"next_cursor": …}`: call again with it as `last_cursor` ' +
+      "until it is null. Without that line the response is incomplete. Records come at the latest " +
+      "when lists no longer have them, and stay for ever.",
+    query: z.strictObject({
+      kind: described(oneOf(["requests", "quotes"]), "Which records"),
+      day: textField(readDay, "must be a UTC day as YYYY-MM-DD", {
+        type: "string",
+        format: "date",
+        description: "UTC day on which they were opened",
+      }),
+      last_cursor: sealCursor,
+    }),
+    response: z.string(),
+    mediaType: NDJSON,
+    handler: ({ env, actor, query: { kind, day, last_cursor } }) => {
+      const records = { ...ownRecords(env, actor.userId), bucket: env.ARCHIVE };
+      const asked = { kind, day, after: last_cursor?.position ?? 0 };
+      return exportRecords(records, actor.userId, asked);
     },
   });
 }

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { recordArchive } from "../archive/cold-records.ts";
+import { ownRecords } from "../archive/ask-history.ts";
 import { SIDES } from "../assets/asset-fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, oneOf, uuidField } from "../http/fields.ts";
@@ -160,9 +160,9 @@ function registerOwnRequestRoutes(api: Api): void {
       timeIdPage,
     ),
     response: pageSchema(RequestItem),
-    handler: ({ env, actor, query }) => {
+    handler: ({ db, actor, query }) => {
       const filter = { status: query.status, label: query.label, ...bookOf(query) };
-      return listOwnRequests(recordArchive(env), actor.userId, filter, query);
+      return listOwnRequests(db, actor.userId, filter, query);
     },
   });
 }
@@ -232,9 +232,9 @@ function registerQuoteRoutes(api: Api): void {
     }),
     response: pageSchema(Quote),
     problems: ["request_unknown", "not_request_owner"],
-    handler: ({ env, actor, query }) => {
+    handler: ({ db, actor, query }) => {
       const filter = { requestId: query.request_id, side: query.side, status: query.status };
-      return listQuotesOnRequest(recordArchive(env), actor.userId, filter, query);
+      return listQuotesOnRequest(db, actor.userId, filter, query);
     },
   });
   route(api, {
@@ -284,10 +284,10 @@ function registerOwnQuoteRoutes(api: Api): void {
     description: EXAMINED,
     query: bookQuery({ status: quoteStatus.optional(), ...chosenQuotes }, timeIdPage),
     response: pageSchema(Quote),
-    handler: ({ env, actor, query }) => {
+    handler: ({ db, actor, query }) => {
       const { status, request_id: requestId, label } = query;
       const filter = { status, requestId, label, ...bookOf(query) };
-      return listOwnQuotes(recordArchive(env), actor.userId, filter, query);
+      return listOwnQuotes(db, actor.userId, filter, query);
     },
   });
 }
@@ -381,7 +381,7 @@ function registerMatchRoutes(api: Api): void {
     handler: ({ env, actor, query }) => {
       const { role, label, from, to } = query;
       const filter = { role, label, from, to, ...bookOf(query) };
-      return listMatches(recordArchive(env), actor.userId, filter, query);
+      return listMatches(ownRecords(env, actor.userId), actor.userId, filter, query);
     },
   });
 }

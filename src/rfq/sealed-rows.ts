@@ -1,10 +1,8 @@
-/** Records of the archive as the rows that the database returns, as their owner reads them. */
-import { bareId } from "../archive/ask-history.ts";
-import type { SealedRecord } from "../archive/record-page.ts";
-import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
+/** Requests and quotes of the archive as rows of the database, as their owner reads them. */
+import type { SealedQuote, SealedRequest } from "../archive/sealed-columns.ts";
+import type { QuoteRow, RequestRow } from "./rfq-records.ts";
 
-export function requestRow(row: SealedRecord): RequestRow {
-  if ("quote_id" in row) throw otherKind("request");
+export function requestRow(row: SealedRequest): RequestRow {
   return {
     request_id: hexOf(row.request_id),
     user_id: hexOf(row.requester_id),
@@ -26,8 +24,7 @@ export function requestRow(row: SealedRecord): RequestRow {
 }
 
 /** As its maker sees it. */
-export function quoteRow(row: SealedRecord): QuoteRow {
-  if (!("quote_id" in row) || "match_id" in row) throw otherKind("quote");
+export function quoteRow(row: SealedQuote): QuoteRow {
   return {
     quote_id: hexOf(row.quote_id),
     request_id: hexOf(row.request_id),
@@ -48,27 +45,6 @@ export function quoteRow(row: SealedRecord): QuoteRow {
   };
 }
 
-/** As the user sees it, who is one of its two parties. */
-export function matchRow(row: SealedRecord, userId: string): MatchRow {
-  if (!("match_id" in row)) throw otherKind("match");
-  const isMaker = row.maker_id === bareId(userId);
-  return {
-    match_id: hexOf(row.match_id),
-    request_id: hexOf(row.request_id),
-    quote_id: hexOf(row.quote_id),
-    asset: row.asset,
-    side: known(row.side),
-    amount: String(row.amount),
-    price: row.price,
-    usdc_amount: String(row.usdc_amount),
-    fee: String(isMaker ? row.maker_fee : row.taker_fee),
-    role: isMaker ? "maker" : "requester",
-    label: isMaker ? row.maker_label : row.requester_label,
-    complement: isMaker ? row.complement : null,
-    at: row.at,
-  };
-}
-
 /** Safe cast: the archive contains only what the database's own constraints had accepted. */
 function known<Text extends string>(text: string): Text {
   return text as Text;
@@ -81,8 +57,4 @@ function hexOf(id: string): string {
 
 function textOrNull(amount: bigint | null): string | null {
   return amount === null ? null : String(amount);
-}
-
-function otherKind(wanted: string): Error {
-  return new Error(`the archive returned another record than a ${wanted}`);
 }

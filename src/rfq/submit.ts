@@ -10,7 +10,6 @@ import {
   refused,
   reject,
 } from "./command.ts";
-import { recall, recalling } from "./recall.ts";
 import { limitRefusals } from "./refusals.ts";
 import { all, readUuid, type Sql, sql, uuids } from "../platform/sql.ts";
 import { bookObject } from "../streams/notify.ts";
@@ -45,9 +44,7 @@ export function submitCommand(
   command: Command,
   submitter: Submitter = { find: findAlone(env.DB) },
 ): Promise<Result> {
-  return limitRefusals(env, command, async () =>
-    recall(recalling(env), command, await sendToBook(env, command, submitter)),
-  );
+  return limitRefusals(env, command, () => sendToBook(env, command, submitter));
 }
 
 async function sendToBook(env: Env, command: Command, { own, find }: Submitter): Promise<Result> {

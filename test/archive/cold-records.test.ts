@@ -1,24 +1,20 @@
 /**
- * Lists of a user's own records, and each record by its ids, over both sides: every page of every
- * filter is the same while seal after seal leaves the database.
+ * A user's own matches over both sides: every page of every filter is the same while seal after
+ * seal leaves the database. Requests and quotes leave the lists, and are exported by day.
  */
-import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
 import { Dice } from "../../scripts/actors/dice.ts";
-import type { History } from "../../src/archive/history-object.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import { config } from "../../src/platform/config.ts";
 import type { Page, PageQuery, TimeId } from "../../src/http/cursor.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
+import { exportRecords, readDay } from "../../src/rfq/export-records.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
 import { listOwnRequests } from "../../src/rfq/list-requests.ts";
-import { recall } from "../../src/rfq/recall.ts";
-import { QUOTE_STATUSES } from "../../src/rfq/statuses.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser, type TestUser } from "../support/users.ts";
@@ -46,37 +42,22 @@ type List = (page: PageQuery<TimeId>) => Promise<Page<unknown>>;
 
 const LABELS = ["a", "b"];
 
-/** Every list of a user's own records, with every filter. */
-function listsOf(userId: string, archive: ReturnType<typeof journal.archive>, more: Filters) {
-  const books = [{}, ...more.books];
-  const labels = [undefined, ...LABELS];
+/** The list of a user's own matches, with every filter. */
+function listsOf(userId: string, { books, middle }: Filters) {
   const lists = new Map<string, List>();
-  const add = (name: string, filter: object, list: List) =>
-    lists.set(`${userId} ${name} ${JSON.stringify(filter)}`, list);
-  for (const book of books) {
-    for (const label of labels) {
-      const request = { status: "all", label, ...book } as const;
-      add("requests", request, (page) => listOwnRequests(archive, userId, request, page));
-      for (const status of [undefined, ...QUOTE_STATUSES]) {
-        const quote = { status, label, ...book };
-        add("quotes", quote, (page) => listOwnQuotes(archive, userId, quote, page));
-      }
-      for (const role of [undefined, "maker", "requester"] as const) {
-        const match = { role, label, ...book };
-        add("matches", match, (page) => listMatches(archive, userId, match, page));
-      }
-    }
-  }
-  for (const requestId of more.requests)
-    add("quotes", { requestId }, (page) => listOwnQuotes(archive, userId, { requestId }, page));
-  for (const period of [{ from: more.middle }, { to: more.middle }])
-    add("matches", period, (page) => listMatches(archive, userId, period, page));
+  const add = (filter: Parameters<typeof listMatches>[2]) =>
+    lists.set(`${userId} ${JSON.stringify(filter)}`, (page) =>
+      listMatches(journal.records(userId), userId, filter, page),
+    );
+  for (const book of [{}, ...books])
+    for (const label of [undefined, ...LABELS])
+      for (const role of [undefined, "maker", "requester"] as const) add({ role, label, ...book });
+  for (const period of [{ from: middle }, { to: middle }]) add(period);
   return lists;
 }
 
 type Filters = {
   readonly books: readonly { venue: "venue_one" | "venue_two"; assetId?: string }[];
-  readonly requests: readonly string[];
   readonly middle: number;
 };
 
@@ -138,35 +119,48 @@ async function trading(dice: Dice) {
   return { users, books, requests, quotes, matches };
 }
 
+const idOf = (item: unknown) =>
+  String(Reflect.get(item as object, "quote_id") ?? Reflect.get(item as object, "request_id"));
+const byId = (items: readonly unknown[]) => items.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+const today = () => new Date().toISOString().slice(0, 10);
+
+/** All lines of the export of a day, over all its calls. */
+async function exported(
+  userId: string,
+  kind: "requests" | "quotes",
+  day = today(),
+  bucket: Pick<SealBucket, "get"> = sealing.bucket,
+): Promise<unknown[]> {
+  const asked = { kind, day: readDay(day) ?? 0, after: 0 };
+  const response = await exportRecords({ ...journal.records(userId), bucket }, userId, asked);
+  const lines = (await response.text()).trimEnd().split("\n");
+  expect(lines.pop()).toBe('{"next_cursor":null}');
+  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as unknown);
+}
+
 it.each(["one", "two", "three"].slice(0, rounds(1, 3)))(
-  "returns the same pages and records: seed %s",
+  "returns the same matches, and exports the rest: seed %s",
   async (seed) => {
     const dice = new Dice(seed);
     await releaseAll();
     const { users, books, requests, quotes, matches } = await trading(dice);
-    // Few blocks a call, so that pages take several, and some end early.
-    const archive = journal.archive(undefined, { opened: 3 });
     const more: Filters = {
       books: [
         { venue: "venue_one" },
         { venue: "venue_two", assetId: books[1]?.split(":")[1] ?? "" },
       ],
-      requests: requests.slice(0, 3).map(({ id }) => id),
       middle: Number.parseInt(
         matches[Math.floor(matches.length / 2)]?.id.slice(0, 13).replace("-", "") ?? "0",
         16,
       ),
     };
-    const all = users.flatMap(({ userId }) => [...listsOf(userId, archive, more)]);
+    const all = users.flatMap(({ userId }) => [...listsOf(userId, more)]);
     // A small run reads a third of the lists.
     const lists = new Map(all.filter(() => FULL || dice.chance(0.33)));
     const expected = new Map<string, unknown[]>();
     for (const [name, list] of lists) expected.set(name, await allPages(list, 500));
     const one = new Map<string, () => Promise<unknown>>();
-    for (const { id, by } of requests)
-      one.set(`request ${id}`, () => getRequest(archive, by.userId, id));
-    for (const { id, by } of quotes) one.set(`quote ${id}`, () => getQuote(archive, by.userId, id));
-    for (const match of matches) {
+    for (const match of matches)
       for (const lookup of [
         { match_id: match.id },
         { quote_id: match.quoteId },
@@ -174,266 +168,121 @@ it.each(["one", "two", "three"].slice(0, rounds(1, 3)))(
       ])
         for (const { userId } of users)
           one.set(`match ${JSON.stringify(lookup)} of ${userId}`, () =>
-            getMatch(archive, userId, lookup).catch(() => null),
+            getMatch(journal.records(userId), userId, lookup).catch(() => null),
           );
-    }
     const records = new Map<string, unknown>();
     for (const [name, read] of one) records.set(name, await read());
+    const ended = async (userId: string) => ({
+      requests: byId(
+        await allPages((page) => listOwnRequests(db, userId, { status: "all" }, page), 500),
+      ).filter((item) => Reflect.get(item as object, "status") !== "open"),
+      quotes: byId(await allPages((page) => listOwnQuotes(db, userId, {}, page), 500)).filter(
+        (item) => Reflect.get(item as object, "status") !== "open",
+      ),
+    });
+    const own = new Map<string, Awaited<ReturnType<typeof ended>>>();
+    for (const { userId } of users) own.set(userId, await ended(userId));
+    expect(requests.length).toBeGreaterThan(3);
     expect(quotes.length).toBeGreaterThan(15);
     expect(matches.length).toBeGreaterThan(1);
-    const before = await journal.count("quotes");
+    await newUser({ usdc: 1n }, db);
     await sealing.sealAll({ limit: 7 });
-    for (let matchesMs = DAY_MS, ended = false; !ended;) {
+    for (let matchesMs = DAY_MS, isEnd = false; !isEnd;) {
       const { status } = await round(matchesMs);
       if (status === "mismatch") throw new Error("nothing was released");
-      if (status === "idle") [ended, matchesMs] = [matchesMs === 0, 0];
+      if (status === "idle") [isEnd, matchesMs] = [matchesMs === 0, 0];
       // Every state would take minutes, so each seed looks at some of them, and at the last one.
-      if (status === "delivered" || (!ended && dice.chance(0.8))) continue;
+      if (status === "delivered" || (!isEnd && dice.chance(0.8))) continue;
       for (const [name, list] of lists) {
-        if (!ended && dice.chance(0.8)) continue;
+        if (!isEnd && dice.chance(0.8)) continue;
         const items = expected.get(name) ?? [];
         const limit = dice.pick([1, 2, 3, 4, 500]);
         expect(await allPages(list, limit), `${name} by ${limit}`).toEqual(items);
       }
       for (const [name, read] of one)
-        if (ended || dice.chance(0.1)) expect(await read(), name).toEqual(records.get(name));
+        if (isEnd || dice.chance(0.1)) expect(await read(), name).toEqual(records.get(name));
     }
-    expect(await journal.count("quotes")).toBeLessThan(before);
+    for (const { userId } of users)
+      for (const kind of ["requests", "quotes"] as const)
+        expect(byId(await exported(userId, kind)), `${kind} of ${userId}`).toEqual(
+          own.get(userId)?.[kind],
+        );
   },
 );
 
-const ofArchive = (archive: ReturnType<typeof journal.archive>) => ({
-  archive,
-  settings: { ...config(env), HOT_WINDOWS_DIVISOR: 3_600_000 },
-});
+/** Trades and lets everything leave that has ended. */
+async function soldAndLeft() {
+  const market = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  await releaseAll();
+  return market;
+}
 
-it("repeats what accepts and cancels returned", async () => {
-  const { requester, maker, book, requestId, openRequestId, quotes } = await journal.trade();
-  const sent: readonly Command[] = [
-    command.accept(requester, quotes.accepted),
-    command.cancelQuote(maker, quotes.cancelled),
-    command.cancelQuote(maker, quotes.accepted),
-    command.cancelQuote(maker, quotes.rejected),
-    command.cancelRequest(requester, requestId),
-    command.cancelRequest(requester, openRequestId),
+it("lists no request or quote that has left, and names the export", async () => {
+  const { requester, maker, requestId, quotes } = await soldAndLeft();
+  const reads = [
+    () => getRequest(db, requester.userId, requestId),
+    () => getQuote(db, maker.userId, quotes.rejected),
+    () => listQuotesOnRequest(db, requester.userId, { requestId }, { limit: 5 }),
   ];
-  const again = async (one: Command) =>
-    recall(ofArchive(journal.archive()), one, await commitCommand(book, one, db));
-  await commitCommand(book, command.cancelRequest(requester, openRequestId), db);
-  const before: Result[] = [];
-  for (const one of sent) before.push(await again(one));
-  expect(before.map(({ ok }) => ok)).toEqual([true, true, false, false, false, true]);
-  await sealing.sealAll();
-  await releaseAll();
-  expect(await journal.count(ofRequest(openRequestId))).toBe(0);
-  for (const [index, one] of sent.entries()) expect(await again(one)).toEqual(before[index]);
-  expect(await again(command.accept(maker, quotes.accepted))).toMatchObject({
-    problem: { code: "not_request_owner" },
-  });
-  // Others' old records are unknown.
+  for (const read of reads)
+    await expect(read()).rejects.toMatchObject({
+      data: {
+        code: expect.stringMatching("_unknown"),
+        detail: expect.stringContaining("GET /rfq/export-records"),
+      },
+    });
+  const { items } = await listOwnQuotes(db, maker.userId, {}, { limit: 50 });
+  expect(items).toMatchObject([{ quote_id: quotes.open }]);
+  expect(await exported(maker.userId, "quotes")).toHaveLength(3);
+});
+
+it("exports nothing of others, of another day or of a kind that one has not", async () => {
+  const { requester, maker } = await soldAndLeft();
+  expect(await exported(requester.userId, "requests")).toHaveLength(1);
+  expect(await exported(requester.userId, "quotes")).toEqual([]);
+  expect(await exported(maker.userId, "requests")).toEqual([]);
+  expect(await exported(maker.userId, "quotes", "2020-02-29")).toEqual([]);
   const stranger = await newUser({}, db);
-  for (const one of [
-    command.accept(maker, quotes.rejected),
-    command.accept(stranger, quotes.accepted),
-    command.cancelQuote(stranger, quotes.cancelled),
-  ])
-    expect(await again(one)).toMatchObject({ problem: { code: "quote_unknown" } });
-});
-
-const ofRequest = (id: string) => `requests WHERE request_id = x'${id.replaceAll("-", "")}'`;
-
-it("knows one's own old request without its quotes, and nothing of others", async () => {
-  const { requester, maker, requestId, quotes } = await journal.trade();
-  await newUser({ usdc: 1n }, db);
-  await sealing.sealAll();
-  await releaseAll();
-  const archive = journal.archive();
-  const list = (userId: string) =>
-    listQuotesOnRequest(archive, userId, { requestId }, { limit: 5 });
-  expect(await list(requester.userId)).toEqual({ items: [], next_cursor: null });
-  const code = (one: string) => ({ data: { code: one } });
-  await expect(list(maker.userId)).rejects.toMatchObject(code("request_unknown"));
-  await expect(getRequest(archive, maker.userId, requestId)).rejects.toMatchObject(
-    code("request_unknown"),
-  );
-  await expect(getQuote(archive, requester.userId, quotes.rejected)).rejects.toMatchObject(
-    code("quote_unknown"),
+  expect(await exported(stranger.userId, "quotes")).toEqual([]);
+  expect(["2026-02-29", "2026-2-1", "", "2026-02-01T00:00Z"].map(readDay)).toEqual(
+    Array(4).fill(undefined),
   );
 });
 
-it("is 503 for the readers of old records only while the archive is away", async () => {
-  const { requester, maker, requestId, quotes, openRequestId } = await journal.trade();
-  await newUser({ usdc: 1n }, db);
-  await sealing.sealAll();
-  await releaseAll();
+it("is 503 for readers of what has left only while the archive is away", async () => {
+  const { requester, maker, matchId, quotes } = await soldAndLeft();
   const get = () => Promise.reject(new Error("10001: internal error"));
-  const archive = journal.archive({ get } as Pick<SealBucket, "get">);
-  const away = { status: 503 };
-  await expect(getRequest(archive, requester.userId, requestId)).rejects.toMatchObject(away);
-  await expect(getQuote(archive, maker.userId, quotes.rejected)).rejects.toMatchObject(away);
-  await expect(listOwnQuotes(archive, maker.userId, {}, { limit: 5 })).rejects.toMatchObject(away);
-  const cancel = command.cancelQuote(maker, quotes.cancelled);
-  const unknown = { ok: false, problem: { code: "quote_unknown", detail: "" } } as const;
-  expect(await recall(ofArchive(archive), cancel, unknown)).toMatchObject({
-    problem: { code: "unavailable" },
-  });
-  // What is here needs no archive: an open record, the newest page, and other users.
-  expect(await getRequest(archive, requester.userId, openRequestId)).toMatchObject({
-    status: "open",
-  });
-  const open = { status: "open" } as const;
-  expect((await listOwnQuotes(archive, maker.userId, open, { limit: 5 })).items).toHaveLength(1);
-  const stranger = await newUser({}, db);
-  expect((await listOwnQuotes(archive, stranger.userId, {}, { limit: 5 })).items).toEqual([]);
+  const away = { get } as Pick<SealBucket, "get">;
+  const records = journal.records(maker.userId, away);
+  const refused = { status: 503, data: { retryAfterSecs: 1 } };
+  await expect(getMatch(records, maker.userId, { match_id: matchId })).rejects.toMatchObject(
+    refused,
+  );
+  await expect(listMatches(records, maker.userId, {}, { limit: 5 })).rejects.toMatchObject(refused);
+  const asked = { kind: "quotes", day: readDay(today()) ?? 0, after: 0 } as const;
+  await expect(
+    exportRecords({ ...records, bucket: sealing.bucket }, maker.userId, asked),
+  ).rejects.toMatchObject(refused);
+  // The history is complete, but the block cannot be read.
+  expect(await exported(maker.userId, "quotes")).toHaveLength(3);
+  await expect(exported(maker.userId, "quotes", today(), away)).rejects.toMatchObject(refused);
+  // What is here needs no archive.
+  expect(await getQuote(db, requester.userId, quotes.open)).toMatchObject({ status: "open" });
 });
 
-it("does not ask the archive for a page that is newer than everything in it", async () => {
-  const { book, requester, maker } = await journal.trade();
-  await newUser({ usdc: 1n }, db);
-  await sealing.sealAll();
-  await releaseAll();
-  const request = command.openRequest(requester, book, { amount: 10n });
-  await commitCommand(book, request, db);
-  for (const price of [1, 2, 3])
-    await commitCommand(book, command.placeQuote(maker, request.requestId, price), db);
-  const away = { get: () => Promise.reject(new Error("down")) } as Pick<SealBucket, "get">;
-  const page = (limit: number) => listOwnQuotes(journal.archive(away), maker.userId, {}, { limit });
-  expect((await page(2)).items).toHaveLength(2);
-  await expect(page(4)).rejects.toMatchObject({ status: 503 });
-});
-
-it("leaves out the records of seals that a restore has lost", async () => {
-  const { maker } = await journal.trade();
-  await newUser({ usdc: 1n }, db);
-  await sealing.sealAll();
-  await releaseAll();
-  const list = () => listOwnQuotes(journal.archive(), maker.userId, {}, { limit: 50 });
-  const before = await list();
-  expect(before.items.length).toBeGreaterThan(2);
-  const name = `history:${maker.userId.replaceAll("-", "")}`;
-  await runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) => {
-    const copy = (number: string, epoch: string, linked: number) => {
-      for (const table of [
-        `blocks SELECT ${number}, ${epoch}, kind, low, high, block, marks,
-          amounts, content`,
-        `seals SELECT ${number}, ${epoch}, ${linked}`,
-      ])
-        storage.sql.exec(`INSERT INTO ${table} FROM ${table.split(" ")[0]}
-          WHERE number = (SELECT max(number) FROM seals WHERE linked = 1 AND epoch < 7)`);
-    };
-    copy("number", "epoch + 7", 1);
-    copy("number + 1", "epoch + 7", 1);
-    copy("number - 1", "epoch + 7", 0);
-  });
-  expect(await list()).toEqual(before);
-});
-
-it("is 503 without an effect when the database does not answer", async () => {
-  const { maker } = await journal.trade();
-  const cancel = command.cancelQuote(maker, uuidv7(Date.now() - 7_200_000));
-  const silent: D1Database = new Proxy(db, {
-    get: () => () => {
-      throw new Error("D1_ERROR: Network connection lost.");
-    },
-  });
-  const unknown = { ok: false, problem: { code: "quote_unknown", detail: "" } } as const;
-  const archive = { ...journal.archive(), db: silent };
-  expect(await recall(ofArchive(archive), cancel, unknown)).toMatchObject({
-    ok: false,
-    problem: { code: "unavailable", extensions: { outcome: "none" } },
-  });
-});
-
-it("ends a page with filters where the archive was read to, and continues there", async () => {
-  const { book, requester, maker } = await journal.trade();
-  const request = command.openRequest(requester, book, { amount: 10n, expiresInSecs: 3_600 });
-  await commitCommand(book, request, db);
-  const quoted: string[] = [];
-  for (let seals = 0; seals < 7; seals++) {
-    const quote = command.placeQuote(maker, request.requestId, 1_000 + seals, 300);
-    await commitCommand(book, quote, db);
-    quoted.unshift(quote.quoteId);
-    // The first one stays open, so it is older than all that are in the archive.
-    if (seals > 0) await commitCommand(book, command.cancelQuote(maker, quote.quoteId), db);
-    await newUser({ usdc: 1n }, db);
-    await sealing.sealAll();
-  }
-  await releaseAll();
-  const archive = journal.archive(undefined, { opened: 1 });
-  const filter = { venue: "venue_two", requestId: request.requestId } as const;
-  const first = await listOwnQuotes(archive, maker.userId, filter, { limit: 50 });
-  expect(first.items.length).toBeLessThan(quoted.length);
-  expect(first.next_cursor).not.toBeNull();
-  const items = await allPages((page) => listOwnQuotes(archive, maker.userId, filter, page), 50);
-  expect(items).toMatchObject(quoted.map((quote_id) => ({ quote_id })));
-});
-
-it("finds a request and its match without opening the other blocks", async () => {
-  const { book, requester, maker } = await journal.trade();
-  const matched: string[] = [];
-  for (let seals = 0; seals < 5; seals++) {
+it("asks no history for a page that the database fills", async () => {
+  const { book, requester, maker } = await soldAndLeft();
+  for (let trades = 0; trades < 2; trades++) {
     const request = command.openRequest(requester, book, { amount: 10n });
     const quote = command.placeQuote(maker, request.requestId, 600_000);
     for (const sent of [request, quote, command.accept(requester, quote.quoteId)])
       await commitCommand(book, sent, db);
-    matched.push(request.requestId);
-    await newUser({ usdc: 1n }, db);
-    await sealing.sealAll();
   }
-  await releaseAll();
-  let opened = 0;
-  const get: SealBucket["get"] = (...args: Parameters<SealBucket["get"]>) => {
-    opened++;
-    return sealing.bucket.get(...args);
-  };
-  // Safe cast: the archive calls nothing else.
-  const archive = journal.archive({ get } as Pick<SealBucket, "get">, {
-    opened: 1,
-    examined: 2,
-    kept: 0,
-  });
-  const last = matched.at(-1) ?? "";
-  const lookup = { request_id: last };
-  // Reads the footers.
-  const { match_id } = await getMatch(archive, maker.userId, lookup);
-  opened = 0;
-  expect(await getMatch(archive, maker.userId, lookup)).toMatchObject({ match_id });
-  expect(opened).toBe(1);
-  await getRequest(archive, requester.userId, last);
-  opened = 0;
-  expect(await getRequest(archive, requester.userId, last)).toMatchObject({ status: "matched" });
-  expect(opened).toBe(1);
-  opened = 0;
-  await expect(getMatch(archive, maker.userId, { request_id: uuidv7() })).rejects.toMatchObject({
-    data: { code: "match_unknown" },
-  });
-  expect(opened).toBe(0);
-});
-
-it("merges seals whose records overlap in time", async () => {
-  const { book, requester, maker } = await journal.trade();
-  const request = command.openRequest(requester, book, { amount: 10n, expiresInSecs: 3_600 });
-  await commitCommand(book, request, db);
-  const quoted: string[] = [];
-  for (let price = 1; price <= 5; price++) {
-    const quote = command.placeQuote(maker, request.requestId, price, 300);
-    await commitCommand(book, quote, db);
-    quoted.push(quote.quoteId);
-    await scheduler.wait(2);
-  }
-  for (const ended of [
-    [0, 3],
-    [1, 2, 4],
-  ]) {
-    for (const index of ended)
-      await commitCommand(book, command.cancelQuote(maker, quoted[index] ?? ""), db);
-    await newUser({ usdc: 1n }, db);
-    await sealing.sealAll();
-  }
-  await releaseAll();
-  const filter = { requestId: request.requestId };
-  // One block a call.
-  const archive = journal.archive(undefined, { opened: 1 });
-  const items = await allPages((page) => listOwnQuotes(archive, maker.userId, filter, page), 1);
-  expect(items).toMatchObject(quoted.toReversed().map((quote_id) => ({ quote_id })));
+  const away = { get: () => Promise.reject(new Error("down")) } as Pick<SealBucket, "get">;
+  const page = (limit: number) =>
+    listMatches(journal.records(maker.userId, away), maker.userId, {}, { limit });
+  expect((await page(1)).items).toHaveLength(1);
+  await expect(page(2)).rejects.toMatchObject({ status: 503 });
 });

@@ -2,11 +2,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { coldEntries } from "../../src/archive/ask-history.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
-import { getQuote } from "../../src/rfq/get-records.ts";
-import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
+import { getMatch } from "../../src/rfq/get-records.ts";
+import { listMatches } from "../../src/rfq/list-matches.ts";
 import { command, commitCommand } from "../support/market.ts";
 import type { TestUser } from "../support/users.ts";
 import { mendOwners } from "../../src/archive/check-owners.ts";
@@ -74,15 +73,14 @@ it.each(EDITS.slice(0, rounds(2, EDITS.length)))(
   },
 );
 
-/** Pages of the ledger, the lists of records, and a record by its id. */
-async function readsOf({ userId }: TestUser, quoteId: string): Promise<unknown[]> {
-  const archive = journal.archive();
-  const cold = coldEntries(archive, userId);
-  const page = { limit: 3, cursor: undefined };
+/** Pages of the ledger, the list of matches, and one by its id. */
+async function readsOf({ userId }: TestUser, matchId: string): Promise<unknown[]> {
+  const records = journal.records(userId);
   const pages = async () => {
     const rows: EntryRow[] = [];
     for (let before: bigint | null = NEWEST; before !== null;) {
-      const read: EntryPage = await readEntries(db, userId, {}, { before, limit: 3 }, cold);
+      const page = { before, limit: 3 };
+      const read: EntryPage = await readEntries(db, userId, {}, page, records.old);
       rows.push(...read.rows);
       before = read.next;
     }
@@ -90,8 +88,8 @@ async function readsOf({ userId }: TestUser, quoteId: string): Promise<unknown[]
   };
   const reads = [
     pages(),
-    listOwnQuotes(archive, userId, {}, page),
-    getQuote(archive, userId, quoteId),
+    listMatches(records, userId, {}, { limit: 3 }),
+    getMatch(records, userId, { match_id: matchId }),
   ];
   return Promise.all(reads.map((one) => one.catch((error: { data?: unknown }) => error.data)));
 }
@@ -107,7 +105,7 @@ const SHORTER = [
 it.each(SHORTER.slice(0, rounds(2, SHORTER.length)))(
   "shows no page that is short after a row was %s",
   async (title, statement) => {
-    const { owner, maker, quotes, openRequestId, book } = await tradeAndSeal();
+    const { owner, maker, matchId, openRequestId, book } = await tradeAndSeal();
     const later = command.placeQuote(maker, openRequestId, 830_000, 300);
     await commitCommand(book, later, db);
     await commitCommand(book, command.cancelQuote(maker, later.quoteId), db);
@@ -125,11 +123,11 @@ it.each(SHORTER.slice(0, rounds(2, SHORTER.length)))(
     );
     const hot = command.placeQuote(maker, openRequestId, 840_000, 300);
     await commitCommand(book, hot, db);
-    const right = await readsOf(maker, quotes.cancelled);
+    const right = await readsOf(maker, matchId);
     const long = sql`UPDATE journal_seals SET sealed_at = sealed_at - 100000`;
     await edit(db, "journal_seals", [long]);
     await edit(db, "sealed_owners", [statement(owner)]);
-    const found = await readsOf(maker, quotes.cancelled);
+    const found = await readsOf(maker, matchId);
     await sealing.withOwners(async (owners) => {
       await owners.follow(db, sealing.bucket);
       await mendOwners(db, owners);

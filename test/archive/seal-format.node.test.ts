@@ -1,13 +1,10 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { hasAmount, listAmounts } from "../../src/archive/amounts.ts";
 import { SealMalformed, writeTable } from "../../src/archive/column-text.ts";
 import { compress } from "../../src/archive/compress.ts";
 import {
   encodeFooter,
   GENESIS,
-  hasMark,
-  marksOf,
   type FooterBlock,
   readFooter,
   SealDiffers,
@@ -219,30 +216,4 @@ it("unpacks no object beyond what any seal has", async () => {
   const bucket = { get: () => Promise.resolve({ size: 40_000_000, arrayBuffer: body }) };
   const id = { epoch: 1, number: 1, sha256: GENESIS };
   await expect(readSeal(bucket as unknown as SealBucket, id)).rejects.toThrow("is too large");
-});
-
-it("knows exactly whether an asset has an amount within bounds", () => {
-  const assets = ["usdc", "venue_one:0x1"];
-  const amount = fc.oneof(fc.bigInt(0n, 20n), fc.bigInt(0n, 2n ** 62n), fc.constant(2n ** 62n));
-  const transfers = fc.array(fc.record({ asset: fc.constantFrom(...assets), amount }), {
-    maxLength: 30,
-  });
-  fc.assert(
-    fc.property(transfers, fc.subarray([0, 1]), amount, amount, (moved, wanted, least, most) => {
-      const fits = moved.some(
-        (row) =>
-          wanted.includes(assets.indexOf(row.asset)) && row.amount >= least && row.amount <= most,
-      );
-      expect(hasAmount(listAmounts(assets, moved), wanted, { least, most })).toBe(fits);
-    }),
-    { numRuns: 2_000 },
-  );
-});
-
-it("finds the mark of every request that it has, and of few others", () => {
-  const ids = Array.from({ length: 1_000 }, (_, n) => sha256(String(n)).slice(0, 32));
-  const marks = marksOf(ids.slice(0, 500));
-  const found = ids.map((id) => hasMark(marks, id));
-  expect(found.slice(0, 500)).not.toContain(false);
-  expect(found.slice(500).filter(Boolean).length).toBeLessThan(5);
 });

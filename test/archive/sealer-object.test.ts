@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { config } from "../../src/platform/config.ts";
 import { beforeAll, expect, it, vi } from "vitest";
-import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
+import { historyName, oldRows } from "../../src/archive/ask-history.ts";
 import { History } from "../../src/archive/history-object.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import { SEALER_NAME } from "../../src/archive/watch-sealer.ts";
@@ -31,8 +31,7 @@ const histories = {
       );
     return {
       follow: (...args: Parameters<History["follow"]>) => call((one) => one.follow(...args)),
-      page: (...args: Parameters<History["page"]>) => call((one) => one.page(...args)),
-      count: (...args: Parameters<History["count"]>) => call((one) => one.count(...args)),
+      query: (...args: Parameters<History["query"]>) => call((one) => one.query(...args)),
     };
   },
 };
@@ -63,7 +62,7 @@ const pageOf = ({ userId }: TestUser) =>
     userId,
     {},
     { before: NEWEST, limit: 50 },
-    coldEntries({ db, history: histories }, userId),
+    oldRows((name) => histories.getByName(name), userId),
   );
 
 async function countOf(column: string): Promise<number> {
@@ -84,8 +83,8 @@ it("seals on and serves all others while a history always throws", async () => {
   // Each statement on the table of seals now fails, also after a restart.
   const history = env.HISTORY.getByName(historyName(broken.userId.replaceAll("-", "")));
   await runInDurableObject(history, (_, { storage }) => {
-    storage.sql.exec("DROP TABLE seals");
-    storage.sql.exec("CREATE VIEW seals AS SELECT 1 AS other");
+    storage.sql.exec("DROP TABLE taken");
+    storage.sql.exec("CREATE VIEW taken AS SELECT 1 AS other");
   });
   await scheduler.wait(COLD_MS);
   await round();
@@ -110,7 +109,7 @@ it("seals on and serves all others while a history always throws", async () => {
   ).toEqual([]);
 
   await runInDurableObject(history, (_, { storage }) => {
-    storage.sql.exec("DROP VIEW seals");
+    storage.sql.exec("DROP VIEW taken");
   });
   await runInDurableObject(history, (_, ctx) => {
     ctx.abort("restarted by the test");

@@ -1,9 +1,8 @@
 /** A journal in a database of its own, its archive, and sealers that tests run round by round. */
 import { applyD1Migrations, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { BlockIndex, type IndexLimits } from "../../src/archive/block-index.ts";
-import type { Archive } from "../../src/archive/ask-history.ts";
-import type { RecordArchive } from "../../src/archive/cold-records.ts";
+import { type Histories, oldRows, type OwnRecords } from "../../src/archive/ask-history.ts";
+import { type FollowLimits, OwnHistory } from "../../src/archive/own-history.ts";
 import type { SealId } from "../../src/archive/footer.ts";
 import type { History } from "../../src/archive/history-object.ts";
 import { OwnerMemory } from "../../src/archive/owner-memory.ts";
@@ -113,25 +112,21 @@ export class SealedJournal {
   }
 
   /** The histories of this database, in objects of their own. */
-  archive(
+  histories(
     bucket: Pick<SealBucket, "get"> = this.bucket,
-    limits?: Partial<IndexLimits>,
-  ): Archive & RecordArchive {
+    limits?: Partial<FollowLimits>,
+  ): Histories {
     const { db } = this;
-    const call = <Result>(name: string, use: (index: BlockIndex) => Promise<Result>) =>
-      runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) =>
-        use(new BlockIndex(storage.sql, { db, bucket }, limits)),
-      );
-    return {
-      db,
-      history: {
-        getByName: (name) => ({
-          page: (owner, request) => call(name, (index) => index.page(owner, request)),
-          count: (owner, request) => call(name, (index) => index.count(owner, request)),
-          records: (owner, request) => call(name, (index) => index.records(owner, request)),
-        }),
-      },
-    };
+    return (name) => ({
+      query: (owner, newest, statements) =>
+        runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) =>
+          new OwnHistory(storage, { db, bucket }, limits).query(owner, newest, statements),
+        ),
+    });
+  }
+
+  records(userId: string, ...history: Parameters<SealedJournal["histories"]>): OwnRecords {
+    return { db: this.db, old: oldRows(this.histories(...history), userId) };
   }
 
   async open(): Promise<void> {

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { expect, it } from "vitest";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
-import { UNREACHABLE } from "../../src/ledger/cold-entries.ts";
+import { UNREACHABLE } from "../../src/ledger/old-rows.ts";
 import { statementResponse } from "../../src/custody/list-entries.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";

@@ -10,6 +10,7 @@ const lists = (await describedRoutes()).filter(
     operation.parameters?.some(({ name }) => name === "last_cursor") === true,
 );
 const REQUIRED: Readonly<Record<string, string>> = {
+  exportRecords: "kind=quotes&day=2026-02-01&",
   listCandles: "venue_id=venue_one&asset_id=0x1&interval=1h&",
   listQuotesOnRequest: "request_id=0190a0b0-0000-7000-8000-000000000001&",
 };

@@ -2,7 +2,12 @@ import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
 import { REASONS } from "../../src/ledger/codes.ts";
-import { countedEntries, entriesOfRef, mergedEntries } from "../../src/ledger/entry-queries.ts";
+import {
+  countedEntries,
+  entriesOfRef,
+  HOT,
+  mergedEntries,
+} from "../../src/ledger/entry-queries.ts";
 import { type LedgerFilter, selectsNothing } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, readUuid, type Sql, sql } from "../../src/platform/sql.ts";
@@ -245,10 +250,10 @@ const OTHER_FILTERS: readonly LedgerFilter[] = [
 
 /** Every query that may answer a filter. */
 function queriesOf(filter: LedgerFilter): Readonly<Record<string, Sql>> {
-  const page = { before: NEWEST, limit: 51, examined: 1_000 };
+  const page = { before: NEWEST, limit: 51, examined: 1_000, after: HOT };
   return {
     merged: mergedEntries(requester, filter, page),
-    counted: countedEntries(requester, filter, { before: NEWEST, most: 10 }),
+    counted: countedEntries(requester, filter, { ...page, most: 10 }),
     record: entriesOfRef(requester, { ...filter, refId: crypto.randomUUID() }, page),
     transaction: entriesOfRef(requester, { ...filter, refId: `0x${"ab".repeat(32)}` }, page),
   };

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
-import { UNREACHABLE } from "../../src/ledger/cold-entries.ts";
+import { UNREACHABLE } from "../../src/ledger/old-rows.ts";
 import { readStatement } from "../../src/ledger/statement.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { newUser } from "../support/users.ts";
@@ -16,7 +16,7 @@ const FORMAT = {
 const MANY = 12_000;
 
 const statement = (userId: string) =>
-  readStatement(env.DB, { userId, cold: UNREACHABLE, mayContinue: async () => true }, {}, FORMAT);
+  readStatement(env.DB, { userId, old: UNREACHABLE, mayContinue: async () => true }, {}, FORMAT);
 const lastLine = async (text: ReadableStream<Uint8Array>) =>
   (await new Response(text).text()).trimEnd().split("\n").at(-1);
 

@@ -12,7 +12,6 @@ import { expect, it } from "vitest";
 import forMakers from "../../docs/for-makers.md?raw";
 import handbook from "../../docs/handbook.md?raw";
 import wrangler from "../../wrangler.toml?raw";
-import type { RecordsPage, RecordsRequest } from "../../src/archive/block-index.ts";
 import { History } from "../../src/archive/history-object.ts";
 import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
@@ -37,7 +36,7 @@ const RELEASED = {
   ChainWatcher: { wake: 1, saveAddressRecord: 1, restore: 1 },
   Payer: { wake: 1, restore: 2 },
   Sealer: { wake: 0, highestTransfer: 0, lost: 0, reopen: 0 },
-  History: { follow: 2, page: 2, records: 2, count: 2 },
+  History: { follow: 2, query: 3 },
 } as const;
 
 const SENT = ["op", "actor", "receivedAt"] as const;
@@ -107,8 +106,6 @@ const FIELDS = {
     "label",
     "at",
   ],
-  records: ["newest", "filter", "after", "limit", "from"],
-  recordsPage: ["records", "next"],
 } as const;
 type ReleasedFields = { [Name in keyof typeof FIELDS]: (typeof FIELDS)[Name][number] };
 type Present = { [Op in Command["op"]]: Extract<Command, { op: Op }> } & {
@@ -118,8 +115,6 @@ type Present = { [Op in Command["op"]]: Extract<Command, { op: Op }> } & {
   request: RequestRow;
   quote: QuoteRow;
   match: MatchRow;
-  records: RecordsRequest;
-  recordsPage: RecordsPage;
 };
 
 type RequiredFields<Shape> = {
@@ -146,8 +141,6 @@ it("shapes require what the last release sent, and no more", () => {
     request: true,
     quote: true,
     match: true,
-    records: true,
-    recordsPage: true,
   };
   expect(Object.values(compatible)).not.toContain(false);
 });

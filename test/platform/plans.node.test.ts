@@ -1,5 +1,6 @@
 /** Each list is read in order from the index made for it, so a page costs what it shows. */
 import { expect, it } from "vitest";
+import type { OwnRecords } from "../../src/archive/ask-history.ts";
 import { listApiKeys } from "../../src/auth/api-key.ts";
 import { listAuditEvents } from "../../src/audit/audit.ts";
 import { admitLogin } from "../../src/auth/login-throttle.ts";
@@ -10,6 +11,7 @@ import { isDepositAddress } from "../../src/custody/check-destination.ts";
 import { listDepositAddresses } from "../../src/custody/deposit-address.ts";
 import { listDeposits, listWithdrawals } from "../../src/custody/payment-records.ts";
 import { liveMembers, readOpenTransactions } from "../../src/custody/payer/open-transactions.ts";
+import { UNREACHABLE } from "../../src/ledger/old-rows.ts";
 import { config } from "../../src/platform/config.ts";
 import { newGroup } from "../../src/platform/commit.ts";
 import { all, atom, sql, uuid } from "../../src/platform/sql.ts";
@@ -19,7 +21,6 @@ import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts
 import { countEnded } from "../../src/rfq/close-quotes.ts";
 import { ownOpenRecords } from "../../src/rfq/snapshot-rfq.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
-import type { RecordArchive } from "../../src/archive/cold-records.ts";
 import { listPositions } from "../../src/rfq/list-positions.ts";
 import { listTrades } from "../../src/rfq/list-trades.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
@@ -131,53 +132,53 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "a user's open requests",
-    (db) => listOwnRequests(archive(db), user, { status: "open" }, next),
+    (db) => listOwnRequests(db, user, { status: "open" }, next),
     ["requests_user_status"],
   ],
   [
     "a user's open requests in a book",
-    (db) => listOwnRequests(archive(db), user, { status: "open", ...book }, next),
+    (db) => listOwnRequests(db, user, { status: "open", ...book }, next),
     ["requests_user_status"],
   ],
   [
     "all requests of a user",
-    (db) => listOwnRequests(archive(db), user, { status: "all" }, next),
+    (db) => listOwnRequests(db, user, { status: "all" }, next),
     [...REQUEST_STATUSES.map(() => "requests_user_status"), "the primary key"],
   ],
   [
     "all requests of a user in a book",
-    (db) => listOwnRequests(archive(db), user, { status: "all", ...book }, next),
+    (db) => listOwnRequests(db, user, { status: "all", ...book }, next),
     [...REQUEST_STATUSES.map(() => "requests_user_status"), "the primary key"],
   ],
   [
     "a request by its id",
-    (db) => getRequest(archive(db), user, record).catch(() => {}),
+    (db) => getRequest(db, user, record).catch(() => {}),
     ["the primary key"],
   ],
   [
     "a quote by its id",
-    (db) => getQuote(archive(db), user, record).catch(() => {}),
+    (db) => getQuote(db, user, record).catch(() => {}),
     ["the primary key", "the primary key", "the primary key"],
   ],
   [
     "a match by its request",
-    (db) => getMatch(archive(db), user, { request_id: record }).catch(() => {}),
+    (db) => getMatch(records(db), user, { request_id: record }).catch(() => {}),
     ["matches_request_id_unique"],
   ],
   [
     "a match by its quote",
-    (db) => getMatch(archive(db), user, { quote_id: record }).catch(() => {}),
+    (db) => getMatch(records(db), user, { quote_id: record }).catch(() => {}),
     ["matches_quote_id_unique"],
   ],
-  ["a maker's quotes", (db) => listOwnQuotes(archive(db), user, {}, next), ["quotes_maker"]],
+  ["a maker's quotes", (db) => listOwnQuotes(db, user, {}, next), ["quotes_maker"]],
   [
     "a maker's quotes of one status",
-    (db) => listOwnQuotes(archive(db), user, { status: "accepted" }, next),
+    (db) => listOwnQuotes(db, user, { status: "accepted" }, next),
     ["quotes_maker"],
   ],
   [
     "a maker's open quotes",
-    (db) => listOwnQuotes(archive(db), user, { status: "open" }, next),
+    (db) => listOwnQuotes(db, user, { status: "open" }, next),
     ["quotes_open_maker"],
   ],
   ...ownOpenRecords(user).map(({ name, statement }): [string, Read, string[]] => [
@@ -187,17 +188,17 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ]),
   [
     "a maker's quotes with a label",
-    (db) => listOwnQuotes(archive(db), user, { label: "l", status: "open", ...book }, next),
+    (db) => listOwnQuotes(db, user, { label: "l", status: "open", ...book }, next),
     ["quotes_label"],
   ],
   [
     "a user's requests with a label",
-    (db) => listOwnRequests(archive(db), user, { label: "l", status: "all" }, next),
+    (db) => listOwnRequests(db, user, { label: "l", status: "all" }, next),
     ["requests_label", "the primary key"],
   ],
   [
     "a user's open requests with a label",
-    (db) => listOwnRequests(archive(db), user, { label: "l", status: "open" }, next),
+    (db) => listOwnRequests(db, user, { label: "l", status: "open" }, next),
     ["requests_user_status"],
   ],
   [
@@ -207,26 +208,24 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "a user's matches with a label",
-    (db) => listMatches(archive(db), user, { label: "l" }, next),
+    (db) => listMatches(records(db), user, { label: "l" }, next),
     ["matches_requester_label", "matches_maker_label", "the primary key"],
   ],
   [
     "a maker's quotes on a request",
-    (db) => listOwnQuotes(archive(db), user, { requestId: record, ...book }, next),
+    (db) => listOwnQuotes(db, user, { requestId: record, ...book }, next),
     ["quotes_maker"],
   ],
   [
     "the quotes on a request",
     // The request is not found, because the database is empty.
-    (db) => listQuotesOnRequest(archive(db), user, { requestId: record }, first).catch(() => {}),
+    (db) => listQuotesOnRequest(db, user, { requestId: record }, first).catch(() => {}),
     QUOTE_STATUSES.flatMap(() => ["the primary key", "quotes_request_status"]),
   ],
   [
     "the quotes on a request of one status",
     (db) =>
-      listQuotesOnRequest(archive(db), user, { requestId: record, status: "open" }, first).catch(
-        () => {},
-      ),
+      listQuotesOnRequest(db, user, { requestId: record, status: "open" }, first).catch(() => {}),
     ["the primary key", "quotes_request_status"],
   ],
   [
@@ -244,12 +243,12 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "a user's matches",
-    (db) => listMatches(archive(db), user, {}, next),
+    (db) => listMatches(records(db), user, {}, next),
     ["matches_requester", "matches_maker", "the primary key"],
   ],
   [
     "a maker's matches in a book and a period",
-    (db) => listMatches(archive(db), user, { role: "maker", from: 1, to: 2, ...book }, next),
+    (db) => listMatches(records(db), user, { role: "maker", from: 1, to: 2, ...book }, next),
     ["matches_maker", "the primary key"],
   ],
 ])("reads %s from its index", async (_name, read, indexes) => {
@@ -289,15 +288,8 @@ it.each<[name: string, read: Read]>([
 });
 
 /** Nothing has left the database, so no history is asked. */
-function archive(db: D1Database): RecordArchive {
-  return {
-    db,
-    history: {
-      getByName: () => {
-        throw new Error("no history");
-      },
-    },
-  };
+function records(db: D1Database): OwnRecords {
+  return { db, old: UNREACHABLE };
 }
 
 /** The index of every table that the statement itself reads, in the order of the plan. */

@@ -70,19 +70,13 @@ it.each([
   for (const price of [6, 5, 7]) await placeQuote(maker, request.request_id, price);
   await placeQuote(maker, other.request_id, 8);
   const { db, count } = countingCalls();
-  const archive = { db, history: env.HISTORY };
   const query = { requestId: request.request_id };
-  const { items } = await listQuotesOnRequest(archive, requester.userId, query, { limit: 50 });
+  const { items } = await listQuotesOnRequest(db, requester.userId, query, { limit: 50 });
   expect(items.map(({ price }) => price)).toEqual(prices);
   expect(count()).toBe(1);
-  const someoneElse = listQuotesOnRequest(archive, maker.userId, query, { limit: 50 });
+  const someoneElse = listQuotesOnRequest(db, maker.userId, query, { limit: 50 });
   await expect(someoneElse).rejects.toMatchObject({ data: { code: "not_request_owner" } });
-  const unknown = listQuotesOnRequest(
-    archive,
-    maker.userId,
-    { requestId: uuidv7() },
-    { limit: 50 },
-  );
+  const unknown = listQuotesOnRequest(db, maker.userId, { requestId: uuidv7() }, { limit: 50 });
   await expect(unknown).rejects.toMatchObject({ data: { code: "request_unknown" } });
 });
 

@@ -1,6 +1,7 @@
 /** A list that is read page by page, or as an async iterable that fetches pages as needed. */
+import { NoAnswer } from "./problem.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-import type { QueryValue } from "./wire.ts";
+import { decode, type QueryValue } from "./wire.ts";
 
 /** One page. The list ends where `next_cursor` is null. Some pages with filters are short. */
 export type Page<T> = { items: T[]; next_cursor: string | null };
@@ -29,15 +30,17 @@ export class Pages<T> implements AsyncIterable<T> {
   readonly #query: Record<string, QueryValue>;
   readonly #options: CallOptions;
   readonly #public: boolean;
+  readonly #lines: boolean;
 
   constructor(
     transport: Transport,
     path: string,
     query: Record<string, QueryValue>,
     options: CallOptions,
-    { public: isPublic = false }: { public?: boolean } = {},
+    { public: isPublic = false, lines = false }: { public?: boolean; lines?: boolean } = {},
   ) {
     this.#public = isPublic;
+    this.#lines = lines;
     this.#transport = transport;
     this.#path = path;
     this.#query = query;
@@ -54,15 +57,12 @@ export class Pages<T> implements AsyncIterable<T> {
    * const second = first.next_cursor === null ? null : await matches.page(first.next_cursor);
    * ```
    */
-  page(last_cursor?: string): Promise<Page<T>> {
+  async page(last_cursor?: string): Promise<Page<T>> {
     const query = last_cursor === undefined ? this.#query : { ...this.#query, last_cursor };
-    return this.#transport.call({
-      method: "GET",
-      path: this.#path,
-      query,
-      public: this.#public,
-      options: this.#options,
-    });
+    const call = { method: "GET", path: this.#path, query, options: this.#options } as const;
+    if (!this.#lines) return this.#transport.call({ ...call, public: this.#public });
+    const accept = "application/x-ndjson";
+    return pageOfLines(this.#path, await this.#transport.call<string>({ ...call, accept }));
   }
 
   /**
@@ -98,4 +98,14 @@ export class Pages<T> implements AsyncIterable<T> {
     for await (const item of this) items.push(item);
     return items;
   }
+}
+
+/** The last line has the cursor, so a response without it was cut off. */
+function pageOfLines<T>(path: string, text: string): Page<T> {
+  const lines = text.split("\n").filter((line) => line !== "");
+  const end = /^\{"next_cursor":.*\}$/.test(lines.at(-1) ?? "") ? lines.pop() : undefined;
+  if (end === undefined) throw new NoAnswer(`GET ${path}`, "the export is incomplete");
+  // Safe casts: the service writes these lines.
+  const { next_cursor } = JSON.parse(end) as Pick<Page<T>, "next_cursor">;
+  return { items: lines.map((line) => decode(line) as T), next_cursor };
 }

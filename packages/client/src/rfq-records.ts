@@ -174,6 +174,25 @@ export class RfqRecords {
   }
 
   /**
+   * Exports the user's requests or quotes that were opened on a UTC day and have ended. Lists show
+   * them for an hour after their end. Throws `NoAnswer` if a response is incomplete.
+   *
+   * @example
+   * ```ts
+   * for await (const quote of client.rfq.exportRecords({ kind: "quotes", day: "2026-11-20" })) {
+   *   console.log(quote.quote_id, quote.status);
+   * }
+   * ```
+   */
+  exportRecords<Kind extends "requests" | "quotes">(
+    { kind, day, last_cursor }: { kind: Kind; day: string; last_cursor?: string },
+    options: CallOptions = {},
+  ): Pages<Kind extends "requests" ? QuoteRequest : Quote> {
+    const [path, query] = ["/rfq/export-records", { kind, day, last_cursor }];
+    return new Pages(this.#transport, path, query, options, { lines: true });
+  }
+
+  /**
    * Returns one of the user's matches, by its own id or by that of its quote or request. Throws
    * `Problem`: `match_unknown`.
    *

@@ -1,35 +1,28 @@
 import { ideas, type Mutant } from "../mutant.ts";
 
 export const ARCHIVE: readonly Mutant[] = [
-  ...ideas("src/archive/ask-history.ts", "archive/cold-entries", {
-    "a page that ended early is the last one": [
-      "return { rows: await withHashes(db, rows), before };",
-      "return { rows: await withHashes(db, rows), before: null };",
-    ],
-  }),
-  ...ideas("src/archive/block-index.ts", "archive/cold-entries", {
-    "a page that examined enough blocks is the last one": [
-      "before: BigInt(entry.block.high) + 1n",
-      "before: null",
-    ],
-  }),
-  ...ideas("src/archive/block-index.ts", "archive/cold-records", {
-    "a block that overlaps the page is skipped": [
-      "if (last !== undefined && positionOf(last).at > high)",
-      "if (last !== undefined)",
-    ],
-  }),
   ...ideas("src/archive/choose-range.ts", "archive/sealer", {
     "unscanned transfers sealed": [
       "const before = Math.min(cold, unchecked ?? cold);",
       "const before = Math.min(cold, cold + (unchecked ?? 0));",
     ],
   }),
-  ...ideas("src/archive/follow-chain.ts", "archive/cold-entries", {
-    "a block is kept unverified": ["    openBlock(kind, bytes, block);\n", ""],
-  }),
   ...ideas("src/archive/footer.ts", "archive/release", {
     "an object with another hash taken": ["if (found !== expected)", 'if (expected === "")'],
+  }),
+  ...ideas("src/archive/history-tables.ts", "archive/cold-entries", {
+    "a seal is taken in twice": ["      if (this.isTaken({ number, epoch })) return;\n", ""],
+    "a lost seal's rows stay": [
+      "DELETE FROM ${table} WHERE at > ?",
+      "DELETE FROM ${table} WHERE at < ? AND 0",
+    ],
+  }),
+  ...ideas("src/archive/own-history.ts", "archive/cold-entries", {
+    "a history that is behind answers": [
+      "    await this.follow(owner, newest);\n    return",
+      "    return",
+    ],
+    "a lost seal above the newest one stays": ["this.#tables.forgetAbove(number);", "void number;"],
   }),
   ...ideas("src/archive/release.ts", "archive/release", {
     "the newest record's first transfer deleted": [
@@ -54,12 +47,6 @@ export const ARCHIVE: readonly Mutant[] = [
   }),
   ...ideas("src/archive/sealer-memory.ts", "archive/sealer", {
     "lost transfers ignored": ["if (highest < memory.highest)", "if (highest < 0)"],
-  }),
-  ...ideas("src/archive/stored-blocks.ts", "archive/cold-records", {
-    "blocks of lost seals are read": [
-      "AND s.linked = 1\n            WHERE b.kind = ? AND +b.number <= ? AND",
-      "\n            WHERE b.kind = ? AND +b.number <= ? + 1000 AND",
-    ],
   }),
   ...ideas("src/archive/verify-journal.ts", "archive/verify-journal", {
     "a seal without an event verifies": [

@@ -24,17 +24,17 @@ export const REST: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/ledger/history.ts", "archive/cold-entries archive/release", {
-    "a page repeats entries of the next one": [
-      ".filter(({ entry_id }) => BigInt(entry_id) >= (older.before ?? 0n))",
-      "",
-    ],
     "archive not asked": [
-      "unsearched !== null || archive.archived !== 1)",
-      "unsearched !== null || archive.archived !== 2)",
+      "if (archived === undefined || here.unsearched !== null) return here;",
+      "if (archived !== null) return here;",
     ],
     "held transfers taken for the whole record": [
-      "newest.entry_id >= 2 * (archive.delivered + 1)",
-      "newest.entry_id >= 0 * (archive.delivered + 1)",
+      "BigInt(newest.entry_id) >= aboveSeal(archived)",
+      "BigInt(newest.entry_id) >= 0n",
+    ],
+    "a seal that is not delivered is read twice": [
+      "least(page.before, aboveSeal(archived))",
+      "page.before",
     ],
   }),
   ...ideas(

@@ -136,17 +136,6 @@ export const RFQ: readonly Mutant[] = [
       "iif(expires_at < 0, 'expired', ",
     ],
   }),
-  ...ideas("src/rfq/examined-page.ts", "archive/cold-records", {
-    "a page that the archive should fill ends early": [
-      "here.completeTo.at > (newest ?? 0);",
-      "here.completeTo.at > 0;",
-    ],
-    "a page lists what is not known to be complete": [
-      "completeTo: a === null || b === null ? (a ?? b) : isOlder(a, b) ? b : a,",
-      "completeTo: a,",
-    ],
-    "a record on both sides is listed twice": ["[position(row).id, row]", "[row, row]"],
-  }),
   ...ideas("src/rfq/group-committer.ts", "rfq/book rfq/races streams/registration", {
     "one bad command fails all": ["if (group.length > 1) {", "if (group.length > 1_000) {"],
     "does not wait for an unknown outcome": [
@@ -180,15 +169,15 @@ export const RFQ: readonly Mutant[] = [
       "excluded.cooldown_secs,\n        period = period",
     ],
   }),
-  ...ideas("src/rfq/recall.ts", "archive/cold-records", {
-    "a repeated accept is unknown": [
-      'command.op === "accept" || command.op === "accept_price")\n    return recallMatch',
-      "false)\n    return recallMatch",
+  ...ideas("src/rfq/export-records.ts", "archive/cold-records", {
+    "records of another day exported": ["row.opened_at >= from && row.opened_at <= to", "true"],
+  }),
+  ...ideas("src/rfq/list-matches.ts", "archive/cold-records", {
+    "a match on both sides is listed twice": [
+      "Math.min(filter.to ?? Infinity, archived.lastAt)",
+      "filter.to ?? Infinity",
     ],
-    "an accept of someone else's quote repeated": [
-      'if (row.role !== "requester")',
-      "if (row.match_id === '')",
-    ],
+    "the history is not asked": ["if (archived === undefined ||", "if (archived !== null ||"],
   }),
   ...ideas("src/rfq/trade-limits.ts", "rfq/trade-limits auth/policy", {
     "a day unchecked": [

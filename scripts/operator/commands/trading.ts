@@ -50,8 +50,8 @@ export const TRADING_COMMANDS = {
     ],
     flags: [...PAGE],
     help:
-      "list a user's requests, quotes, matches, deposit-addresses or withdrawal-addresses of any " +
-      "age, newest first, from the archive too",
+      "list a user's matches, deposit-addresses or withdrawal-addresses of any age, newest first, " +
+      "or the requests or quotes that are in the archive, in the order of seals",
   },
   liabilities: {
     flags: [flag("at <day>", "as that UTC day began, such as 2026-02-01; default: now"), ...PAGE],

@@ -273,6 +273,8 @@ class RecordingService {
     const name = `${request.method} ${pathname}`;
     this.sent.push({ route: name, fields: [...searchParams.keys(), ...Object.keys(body)] });
     if (request.headers.get("accept") === "text/csv") return new Response("# end,0\r\n");
+    if (request.headers.get("accept") === "application/x-ndjson")
+      return new Response('{"next_cursor":null}\n');
     const route = this.#routes.find((it) => it.name === name);
     // The client compares the terms of a withdrawal with those that it sent.
     const example = (route?.response?.example ?? {}) as object;

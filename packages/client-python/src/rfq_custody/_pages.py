@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from ._transport import Call, Transport
+from ._transport import NDJSON, Call, Transport
 from ._wire import decode, target_of
 
 T = TypeVar("T")
@@ -36,7 +36,9 @@ class Pages(Generic[T]):
         query = dict(self._call.query or {})
         if last_cursor is not None:
             query["last_cursor"] = last_cursor
-        raw = await self._transport.json(replace(self._call, query=query))
+        call = replace(self._call, query=query)
+        transport = self._transport
+        raw = await (transport.lines(call) if call.accept == NDJSON else transport.json(call))
         return Page([decode(self._kind, item) for item in raw["items"]], raw["next_cursor"])
 
     async def __aiter__(self) -> AsyncIterator[T]:

@@ -36,6 +36,7 @@ READ_TIMEOUT = 2.0
 """Of a read of the service's time or limits."""
 SESSION_MARGIN = 60.0
 """A new session begins this long before the old one expires."""
+NDJSON = "application/x-ndjson"
 COMMANDS = {"/rfq/request", "/rfq/quote", "/rfq/quotes", "/rfq/accept"}
 """The commands that the service limits in number while they are unanswered."""
 
@@ -128,6 +129,13 @@ class Transport:
         if not (last.startswith("# end,") and last[6:].isdigit()):
             raise NoAnswer(call.name, "the statement is incomplete")
         return text
+
+    async def lines(self, call: Call) -> dict[str, Any]:
+        """A page of lines. The last one has the cursor, so a response without it was cut off."""
+        *lines, end = (await self.send(call)).text.rstrip("\n").split("\n")
+        if not end.startswith('{"next_cursor":') or not end.endswith("}"):
+            raise NoAnswer(call.name, "the export is incomplete")
+        return {"items": [json.loads(line) for line in lines], **json.loads(end)}
 
     async def _read_time(self) -> float:
         call = Call("GET", "/time", public=True)

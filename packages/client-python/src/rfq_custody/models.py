@@ -267,8 +267,8 @@ class Config:
     - `records_examined_per_page`: Records that a page of requests, quotes, matches or
       events examines for a filter
     - `tape_secs`: Seconds for which GET /rfq/get-trades lists a trade
-    - `hot_window_secs`: Seconds for which others' quotes on a request can be read after
-      they ended
+    - `hot_window_secs`: Seconds for which requests and quotes are listed after they ended,
+      at least
     - `idempotency_key_life_secs`: Seconds for which an idempotency key is remembered
     - `sockets_per_user`: Open sockets of a user over all streams
     - `webhooks_per_user`: Webhooks of a user

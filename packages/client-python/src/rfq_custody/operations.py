@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from . import models as m
 from ._pages import Pages
-from ._transport import Call, Transport
+from ._transport import NDJSON, Call, Transport
 from ._errors import check_echo
 from ._wire import UNSET, Unset, amount_text, fields, new_key
 
@@ -1695,6 +1695,30 @@ class RfqCalls:
             Problem: `match_unknown`.
         """
         return await self._transport.text(Call("GET", "/rfq/get-match", query=fields({"match_id": match_id, "quote_id": quote_id, "request_id": request_id}), repeatable=True, timeout=timeout, accept="application/jose"))
+
+    def export_records(
+        self,
+        *,
+        kind: Literal["requests", "quotes"],
+        day: str,
+        last_cursor: str | None = None,
+        timeout: float | None = None,
+    ) -> Pages[m.RequestItem | m.Quote]:
+        """Export your requests or quotes of a day that have ended. The response is NDJSON.
+        Each line is one record, as GET /rfq/get-requests or /rfq/get-quotes showed it at
+        its end, in no order. The last line is `{"next_cursor": …}`: call again with it as
+        `last_cursor` until it is None. Without that line the response is incomplete.
+        Records come at the latest when lists no longer have them, and stay for ever.
+
+        Args:
+            kind: Which records.
+            day: UTC day on which they were opened.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
+        call = Call("GET", "/rfq/export-records", query=fields({"kind": kind, "day": day, "last_cursor": last_cursor}), repeatable=True, timeout=timeout, accept=NDJSON)
+        item: type[m.RequestItem | m.Quote] = m.RequestItem if kind == "requests" else m.Quote
+        return Pages(self._transport, call, item)
 
     def trades(
         self,

@@ -95,6 +95,7 @@ class SyncRfqCalls(Calls):
     get_quote = waits(o.RfqCalls.get_quote)
     get_match = waits(o.RfqCalls.get_match)
     match_receipt = waits(o.RfqCalls.match_receipt)
+    export_records = lists(o.RfqCalls.export_records)
     trades = lists(o.RfqCalls.trades)
     positions = lists(o.RfqCalls.positions)
     tickers = lists(o.RfqCalls.tickers)
