@@ -112,7 +112,10 @@ function toRecord(row: typeof apiKeys.$inferSelect): KeyRecord {
 /** How long a key that was revoked or has expired is listed. */
 const KEEP_ENDED_MS = 30 * 86_400_000;
 
-/** Cron task: deletes keys that ended long ago. Their audit events stay. */
+/**
+ * Cron task: deletes keys that ended long ago, and their timers (the trigger `api_keys_timer`).
+ * Their audit events stay.
+ */
 export async function trimApiKeys(db: D1Database): Promise<void> {
   const unapproved = sql`INDEXED BY api_keys_waiting
     WHERE active_from IS NULL AND created_at <= ${NOW} - ${KEY_APPROVAL_MS} ORDER BY created_at`;

@@ -1,4 +1,8 @@
-/** The only writer of the journal. Triggers (0003_journal.sql) move balances or abort the batch. */
+/**
+ * The only writer of the journal. Triggers (0003_journal.sql) number a transfer and fill in its
+ * running balances (`transfers_fill`), move both balances or abort the batch (`transfers_post`),
+ * and number new accounts (`accounts_number`).
+ */
 import type { Group } from "../platform/commit.ts";
 import {
   atom,

@@ -1,4 +1,7 @@
-/** Alerts: rows that stay open until they are resolved, with a line in the log when raised. */
+/**
+ * Alerts: rows that stay open until they are resolved, with a line in the log when raised. Triggers
+ * note both for the pagers (`alerts_raised`, `alerts_resolved`).
+ */
 import type { AlertKind } from "./alert-kinds.ts";
 import { NOW } from "./commit.ts";
 import { log } from "./log.ts";

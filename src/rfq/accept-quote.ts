@@ -14,7 +14,8 @@ import { endedBy } from "./ended.ts";
 /**
  * Accepts a quote: both sides' entries, the match, the quote, the request and the end of every
  * losing quote, or nothing. The maker's side was promised when the quote was placed, so an accept
- * never fails for lack of it. The promise becomes a reserve, from which both sides are settled.
+ * never fails for lack of it. The promise becomes a reserve, from which both sides are settled. The
+ * trigger `matches_protection` counts the match and may trip the maker's protection.
  *
  * A damaged quote in another book must not make it fail either. So if a constraint refuses it, it
  * is tried again without the cancels of the maker's protection, which cron repeats (protection.ts).

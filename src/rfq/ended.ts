@@ -1,4 +1,8 @@
-/** How statements end requests and quotes, and find what an operation of their batch ended. */
+/**
+ * How statements end requests and quotes, and find what an operation of their batch ended. Triggers
+ * end the promise of the quote (`quotes_unpromise`) and the standing accept of the request
+ * (`requests_end_accept`).
+ */
 import type { Group } from "../platform/commit.ts";
 import { type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 

@@ -1,6 +1,7 @@
 /**
  * Ends what is due. Each commit group begins with it, and mostly nothing is due. So a group inserts
- * one row into `expiry_commands`, whose trigger looks and does the rest only if something is.
+ * one row into `expiry_commands`, whose trigger (`expiry_commands_expire`) looks and does the rest
+ * only if something is.
  *
  * The trigger is generated from this file. `npm run migrations` writes the migration of a change,
  * and a test compares the two.

@@ -3,9 +3,10 @@
  * always settles.
  *
  * All quotes of a group are placed by one statement. It inserts their commands into
- * `quote_commands`, whose trigger takes one command after the other: it checks PRECONDITIONS and
- * places the quote, whose own trigger promises the reserve. So each command sees what those before
- * it did. The trigger skips a command whose preconditions do not hold, and stores none.
+ * `quote_commands`, whose trigger (`quote_commands_place`) takes one command after the other: it
+ * checks PRECONDITIONS and places the quote, whose own trigger (`quotes_promise`) promises the
+ * reserve. So each command sees what those before it did. The trigger skips a command whose
+ * preconditions do not hold, and stores none.
  *
  * The trigger is generated from this file, and a test compares it with the last migration that
  * creates it. To add a precondition:

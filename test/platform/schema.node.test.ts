@@ -1,4 +1,4 @@
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { is } from "drizzle-orm";
 import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -78,6 +78,29 @@ describe("the annotated schema", () => {
       .filter((line) => Array.from(line).length > 100);
     expect(long).toEqual([]);
   });
+});
+
+describe("triggers that act", () => {
+  const design = readFileSync("docs/design.md", "utf8");
+  const listed = [...design.matchAll(/^\| `(\w+)` \|.*\| `(src\/[^`]+)` \|$/gm)];
+  const statement = /^\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b/m;
+
+  it("are listed in docs/design.md", () => {
+    const acting = database
+      .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+      .all()
+      .filter(({ sql }) => statement.test(String(sql).split(/\bBEGIN\s/)[1] ?? ""));
+    expect(listed.map(([, name = ""]) => name).toSorted()).toEqual(
+      acting.map(({ name }) => String(name)).toSorted(),
+    );
+  });
+
+  it.each(listed.map(([, name = "", file = ""]) => [name, file]))(
+    "%s is named in %s",
+    (name, file) => {
+      expect(readFileSync(file, "utf8")).toContain(`\`${name}\``);
+    },
+  );
 });
 
 type Value = string | bigint | null | Uint8Array;

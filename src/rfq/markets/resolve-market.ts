@@ -40,7 +40,8 @@ export async function resolveMarket(
       ? []
       : [[complement, ONE - result, previous === null ? null : ONE - previous]]),
   ]);
-  // The trigger of the table refuses it, and the audit event with it, if the result has changed.
+  // A trigger of the table refuses it, and the audit event with it, if the result has changed.
+  // `market_results_apply` writes it into `markets`.
   if (previous !== result)
     await record((group) => [
       sql`INSERT INTO market_results (asset, result, previous, at, set_group, settles_at)
