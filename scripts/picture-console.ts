@@ -9,7 +9,7 @@ import { goTo, openReplay, startReplay } from "./console/replay.ts";
 
 const DIR = join(import.meta.dirname, "../docs/console");
 /** Enough of a long page. */
-const MOST_HEIGHT = 750;
+const MOST_HEIGHT = 900;
 const PICTURES = [
   ["markets", "markets", 1_440, "light"],
   ["market", "market/venue_one/0x1", 1_440, "light"],

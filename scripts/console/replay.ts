@@ -71,8 +71,9 @@ export async function startReplay(): Promise<Replay> {
     const body =
       replaced === undefined ? withHistory(url, recorded(call), recorded) : replaced(url);
     setTimeout(() => {
-      const status = body === FAILURE ? 500 : 200;
-      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+      const [status, type] = body === FAILURE ? [500, "problem+json"] : [200, "json"];
+      response.writeHead(status, { "content-type": `application/${type}` });
+      response.end(JSON.stringify(body));
     }, ANSWER_MS);
   });
   const { WebSocketServer } = createRequire(import.meta.url)("ws") as { WebSocketServer: Sockets };

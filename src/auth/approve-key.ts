@@ -4,8 +4,18 @@
  */
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
-import { type Expr, expr, first, readUuid, scalar, select, sql, uuid } from "../platform/sql.ts";
-import { commitAudited, recordBy } from "../audit/audit.ts";
+import {
+  all,
+  type Expr,
+  expr,
+  first,
+  readUuid,
+  scalar,
+  select,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
+import { commitAudited, recordBy, uuidTextOf } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKey, sealKey } from "./key-seal.ts";
 
@@ -16,6 +26,16 @@ export const KEY_APPROVAL_MS = 7 * 86_400_000;
 function waits(at: Expr) {
   return sql`k.active_from IS NULL AND k.revoked_at IS NULL AND k.expires_at > ${at}
     AND k.created_at > ${at} - ${KEY_APPROVAL_MS}`;
+}
+
+/** The keys that wait for approval, the oldest first. */
+export function listWaitingKeys(db: D1Database) {
+  return all<{ id: string; email: string; label: string; at: number }>(
+    db,
+    sql`SELECT ${uuidTextOf("k.api_key_id")} AS id, u.email, k.label, k.created_at AS at
+      FROM api_keys k JOIN users u USING (user_id) WHERE ${waits(NOW)}
+      ORDER BY k.created_at LIMIT 100`,
+  );
 }
 
 /** The owner of the key. Undefined if no such key waits for approval. */

@@ -85,6 +85,19 @@ export async function listProposals({ env }: OperatorContext): Promise<unknown> 
   }));
 }
 
+/** The open proposals, in words, the newest first. */
+export async function openOrders(db: D1Database) {
+  const rows = await readProposals(
+    db,
+    sql`WHERE status = 'open' AND at > ${NOW} - ${LIFE_MS} ORDER BY at DESC LIMIT 100`,
+  );
+  return rows.map(({ proposalId: id, operator, content, at }) => {
+    const { command, options } = JSON.parse(content) as Content;
+    const flags = Object.entries(options).map(([name, value]) => `--${name} ${String(value)}`);
+    return { id, operator, at, text: [...command, ...flags].join(" ") };
+  });
+}
+
 /**
  * Approves a proposal and returns it to be carried out. `sha256` is the hash of its content, so
  * that the approver has signed what runs. Throws `proposal_not_open`, `approver_is_proposer`.

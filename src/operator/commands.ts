@@ -17,6 +17,7 @@ import { storage } from "./show-storage.ts";
 import * as showUsers from "./show-users.ts";
 import * as trading from "./trading.ts";
 import * as users from "./users.ts";
+import { waiting } from "./waiting.ts";
 import * as withdrawals from "./withdrawals.ts";
 
 /** An order of it changes nothing, changes something, or needs a second operator to do so. */
@@ -78,6 +79,7 @@ export const COMMANDS = {
   "journal mend": ["changes", journal.mend],
   storage: ["reads", storage],
   doctor: ["reads", doctor],
+  waiting: ["reads", waiting],
   "approvals list": ["reads", listProposals],
   // entrypoint.ts carries out what it returns.
   approve: ["changes", approve],

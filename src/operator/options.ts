@@ -72,6 +72,7 @@ export const OPTIONS: Readonly<Record<CommandName, string>> = {
   "journal mend": "",
   storage: "limit",
   doctor: "",
+  waiting: "",
   "approvals list": "",
   approve: `id sha256 ${PASSWORD}`,
   reject: "id",

@@ -57,7 +57,7 @@ describe("a story of the console", () => {
     inBrowser(async (browser) => {
       const taker = await newTrader(stack);
       await fund(stack, [{ trader: taker, usdc: 100_000_000n }]);
-      const { story } = await begin(browser, taker, 6);
+      const { story, page } = await begin(browser, taker, 6);
       await story.key("/");
       await story.write("searchbox", "Search markets", "ferry sunday");
       await story.press("link", `${TITLE}, Yes no trade in a day`);
@@ -69,6 +69,44 @@ describe("a story of the console", () => {
       await maker.client.rfq.quote({ request_id, price: 650_000 });
       await story.press("button", "Accept, pay 65.00 USDC");
       await story.read("heading", "Bought 100 Yes", "Settled");
+
+      const selling = new Story(page, 3);
+      await page.getByRole("link", { name: "See portfolio" }).click();
+      await selling.press("link", `Sell ${TITLE}: Yes`);
+      await expect.poll(() => page.getByLabel("Size", { exact: true }).inputValue()).toBe("100");
+      await selling.press("button", "Ask for quotes");
+      await selling.read("heading", "Selling 100 Yes");
+      const [offer] = (await taker.client.rfq.myRequests({ limit: 1 }).page()).items;
+      await maker.client.rfq.quote({ request_id: offer?.request_id ?? "", price: 640_000 });
+      await selling.press("button", "Accept, get 64.00 USDC");
+      await selling.read("heading", "Sold 100 Yes", "Settled");
+      await page.getByRole("link", { name: "See portfolio" }).click();
+      // Bought for 65, sold for 64.
+      await page.getByRole("cell", { name: "−1.00 −1.5%" }).waitFor();
+    }));
+
+  it("withdraws for the first time on one page", () =>
+    inBrowser(async (browser) => {
+      const owner = await newTrader(stack);
+      await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
+      const key = await withdrawKey(stack, owner.session, { scopes: ["withdraw"] });
+      // Four clicks and five fields.
+      const { story, page } = await begin(browser, owner, 9);
+      await story.press("link", "Wallet");
+      await story.press("link", "Withdraw…");
+      const form = page.getByRole("form", { name: "Add an address" });
+      await form.waitFor();
+      await story.fill("Address", newAddress());
+      await story.fill("Label", "savings");
+      await story.fill("Your password", owner.password);
+      await story.press("button", "Add");
+      await story.read("radio", /^savings/);
+      await story.fill("Amount", "20");
+      await story.fill(KEY, `${key.api_key_id} ${key.secret}`);
+      await story.press("button", "Send 20.00 USDC to savings");
+      await story.read("heading", "20.00 USDC to savings", "Withdrawal");
+      await page.getByRole("status").filter({ hasText: "Arrived" }).waitFor();
+      await page.getByText("Your withdrawal of 20.00 has arrived.").waitFor();
     }));
 
   it("deposits for the first time", () =>

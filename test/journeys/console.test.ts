@@ -124,6 +124,26 @@ describe("the console", () => {
       });
       await page.getByRole("button", { name: "Cancel request" }).click();
       await pressed(5, over);
+      await expectText(page, "The quote has ended.");
+      await page.getByRole("button", { name: "Ask again" }).click();
+      await expectText(page, "Buying 10 Yes");
+      await expectText(page, "No maker sells yet.");
+      await page.getByRole("button", { name: "Cancel request" }).click();
+      expect(await matches()).toHaveLength(before);
+
+      // The quote ends while the answer is on its way: what happened stays to be read.
+      await pressed(60, async ({ quote_id }) => {
+        await page.route("**/rfq/accept", async (route) => {
+          await maker.client.rfq.cancelQuote({ quote_id });
+          await over();
+          await route.continue();
+        });
+      });
+      const said = page.getByRole("alert").filter({ hasText: "Not traded. The quote had ended" });
+      await said.waitFor();
+      await expectText(page, "The quote has ended.");
+      expect(await said.isVisible()).toBe(true);
+      await page.unroute("**/rfq/accept");
       await page.getByRole("button", { name: "Cancel request" }).click();
       expect(await matches()).toHaveLength(before);
 

@@ -6,6 +6,7 @@ import { trimProposals } from "../../src/operator/approvals.ts";
 import { trimOrders } from "../../src/operator/order.ts";
 import { Settings } from "../../src/platform/config.ts";
 import { all, first, sql, uuid, raw, readUuid } from "../../src/platform/sql.ts";
+import { apiOf } from "../support/http.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { newUser } from "../support/users.ts";
 import { testSettings } from "../support/settings.ts";
@@ -18,6 +19,33 @@ const changed = (body: string, change: (order: Body) => object): string => {
   const order = JSON.parse(body) as Body;
   return JSON.stringify({ ...order, ...change(order) });
 };
+
+it("what waits for a person is one list, in words, with the next command", async () => {
+  const user = await newUser();
+  const { json: key } = await apiOf(user).post("/auth/api-keys", {
+    label: "treasury",
+    scopes: ["withdraw"],
+    request_approval: true,
+    allowed_ips: ["10.0.0.0/8"],
+    expires_at: new Date(Date.now() + 86_400_000).toISOString(),
+  });
+  const proposed = await sendOrder(
+    orderOf(["user", "reset-totp"], { "user-id": user.userId }),
+    TWO,
+  );
+  const { result } = await sendOrder(orderOf(["waiting"]));
+  const rows = result as unknown as { what: string; next: string }[];
+  const id = String(key["api_key_id"]);
+  expect(rows.find(({ next }) => next.includes(`-- api-key approve --id ${id}`))).toMatchObject({
+    for: "an operator",
+    what: `${user.email} asks for the withdraw key "treasury"`,
+  });
+  const proposal = String(proposed.result["proposal_id"]);
+  expect(rows.find(({ next }) => next.includes(`-- approve --id ${proposal}`))).toMatchObject({
+    for: "another operator",
+    what: `test proposes: user reset-totp --user-id ${user.userId}`,
+  });
+});
 
 describe("an order", () => {
   it("is carried out once, and a repeat returns the first answer", async () => {

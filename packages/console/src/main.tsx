@@ -11,7 +11,7 @@ const queries = new QueryClient({
     queries: {
       staleTime: 5_000,
       // The client has already repeated what is worth repeating.
-      retry: (failures, error) => !(error instanceof Problem) && failures < 2,
+      retry: (failures, error) => !(error instanceof Problem) && failures < 1,
       // Otherwise a read without a network waits for ever, and says nothing.
       networkMode: "always",
     },

@@ -80,6 +80,7 @@ export const SERVICE_COMMANDS = {
     ],
     help: "show what the service logged about one request",
   },
+  waiting: { help: "list what waits for a person, in words, with the command that goes on" },
   "approvals list": { help: "list orders that wait for a second operator" },
   approve: {
     flags: [PROPOSAL_ID, flag("yes", "do not ask, for calls without a terminal")],

@@ -2,6 +2,7 @@
 import type { Market, MarketAsset } from "@rfq-custody/client";
 import { type ReactNode, useState } from "react";
 import { type Tickers, useConfig, useMarket, useTickers } from "../markets.ts";
+import { useMyRequests } from "../portfolio/my-requests.ts";
 import { marketHref } from "../router.ts";
 import { useDoor, useList } from "../session/session.tsx";
 import { useTitle } from "../title.ts";
@@ -116,7 +117,7 @@ function Outcome({ asset, feeBps, sells }: OutcomeProps) {
           <Invitation asset={asset} outcome={outcome} />
         </aside>
       ) : (
-        <TicketPlace startsOpen={sells} outcome={outcome}>
+        <TicketPlace startsOpen={sells} asset={asset} outcome={outcome}>
           <Ticket {...{ asset, outcome, feeBps, sells }} lastPrice={ticker?.last_price ?? null} />
         </TicketPlace>
       )}
@@ -124,11 +125,18 @@ function Outcome({ asset, feeBps, sells }: OutcomeProps) {
   );
 }
 
-type TicketPlaceProps = { startsOpen: boolean; outcome: string; children: ReactNode };
+type TicketPlaceProps = {
+  startsOpen: boolean;
+  asset: MarketAsset;
+  outcome: string;
+  children: ReactNode;
+};
 
 /** Beside the market, and on a phone a sheet over it. */
-function TicketPlace({ startsOpen, outcome, children }: TicketPlaceProps) {
+function TicketPlace({ startsOpen, asset, outcome, children }: TicketPlaceProps) {
   const [isOpen, setOpen] = useState(startsOpen);
+  const requests = useMyRequests({ optional: true });
+  const isAsked = requests?.some((one) => assetKey(one) === assetKey(asset)) === true;
   return (
     <>
       <aside className={isOpen ? "in-sheet open" : "in-sheet"}>
@@ -139,7 +147,7 @@ function TicketPlace({ startsOpen, outcome, children }: TicketPlaceProps) {
       </aside>
       {isOpen ? null : (
         <button type="button" className="primary ask-bar" onClick={() => setOpen(true)}>
-          Trade {outcome}
+          {isAsked ? "See your quotes" : `Trade ${outcome}`}
         </button>
       )}
     </>

@@ -168,15 +168,16 @@ function BestQuote(props: BestQuoteProps) {
         </div>
         <Facts
           facts={{
-            [`${formatTokens(toCent(quote.amount))} at ${roughPrice(quote.price)}`]: usdcOf(
+            [`${formatTokens(toCent(quote.amount))} at ${roughPrice(quote.price)}`]: centsText(
               quote.usdc_amount,
+              side,
             ),
             Fee: usdcOf(quote.fee),
           }}
           total={[
             side === "Bid" ? "You pay" : "You get",
             <span key="total" title={formatUnits(totalOf(quote))}>
-              {totalText(quote)} USDC
+              {centsText(totalOf(quote), side)} USDC
             </span>,
           ]}
         />
@@ -199,9 +200,8 @@ function BestQuote(props: BestQuoteProps) {
 const countOf = (count: number) => (count === 1 ? "1 quote" : `${count} quotes`);
 
 /** Never less than what is paid, and never more than what comes. */
-function totalText(quote: Quote): string {
-  const total = totalOf(quote);
-  return formatUnits(quote.side === "Bid" ? upToCent(total) : toCent(total));
+function centsText(amount: bigint, side: Quote["side"]): string {
+  return formatUnits(side === "Bid" ? upToCent(amount) : toCent(amount));
 }
 
 /** Folded, and not there until it is opened, because a flood would change it all the time. */
@@ -264,7 +264,7 @@ function AcceptButton({ quote, dead, accepting, accept }: AcceptButtonProps) {
     >
       {accepting
         ? "Accepting…"
-        : `Accept, ${quote.side === "Bid" ? "pay" : "get"} ${totalText(quote)} USDC`}
+        : `Accept, ${quote.side === "Bid" ? "pay" : "get"} ${centsText(totalOf(quote), quote.side)} USDC`}
     </button>
   );
 }

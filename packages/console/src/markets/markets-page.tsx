@@ -32,7 +32,20 @@ export function MarketsPage() {
     order === "moved" ? chosen.toSorted((one, other) => other.moved - one.moved) : chosen;
   return (
     <>
-      <form role="search" className="filters" onSubmit={(event) => event.preventDefault()}>
+      <form
+        role="search"
+        className="filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          // The first one found.
+          document.querySelector<HTMLElement>(".cards a")?.click();
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== "ArrowDown") return;
+          event.preventDefault();
+          document.querySelector<HTMLElement>(".cards a")?.focus();
+        }}
+      >
         <p className="field grow">
           <input
             type="search"
