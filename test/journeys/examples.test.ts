@@ -1,7 +1,7 @@
 /** Runs every example as a process of its own, with its arguments and the environment only. */
 import { spawn, spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { inRelease } from "../support/depth.ts";
+import { inRelease, itDeeper } from "../support/depth.ts";
 import { pythonWithClient } from "../support/node/python.ts";
 import {
   fund,
@@ -134,7 +134,7 @@ it("the maker and taker trade within the maker's inventory limit", async () => {
   expect((await maker.client.custody.usdcBalance()).pending_balance).toBe(0n);
 });
 
-it("the maker replaces its open quotes when a trade has moved its inventory", async () => {
+itDeeper("the maker replaces its open quotes when a trade has moved its inventory", async () => {
   const asset = newAsset("venue_one");
   const [requester, maker] = [await anyTrader(), await anyTrader()];
   await fund(stack, [

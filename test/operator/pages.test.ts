@@ -107,7 +107,9 @@ it("pages of any size show each row of a list once", async () => {
     const { rows } = await execute(line, { ...options, limit: "500" });
     const named = (row: Row) =>
       JSON.stringify({ ...row, age: undefined, confirmations: undefined });
-    const found = (await inPages(line, options)).slice(0, 500);
+    // A page of a long list is longer, because each takes an order.
+    const size = String(Math.max(2, Math.ceil(rows.length / 8)));
+    const found = (await inPages(line, options, size)).slice(0, 500);
     expect([line, found.map(named)]).toEqual([line, rows.map(named)]);
   }
   const small = (await inPages("deposits list", asked)).map(({ deposit_id }) => deposit_id);
