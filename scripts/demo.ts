@@ -1,12 +1,13 @@
 /**
- * `npm run demo` plays a deposit, a trade and a withdrawal through the public interface, on a stack
- * of its own. It exits with 0, or with 1 and the step that failed. It leaves no process running.
+ * `npm run demo` plays a deposit, a trade, a withdrawal and a market that pays through the public
+ * interface, on a stack of its own. It exits with 0, or with 1 and the step that failed. It leaves no process running.
  */
 import { join } from "node:path";
 import { checkBooks } from "./demo/books.ts";
 import { deposit } from "./demo/deposits.ts";
 import { Narrator, duration } from "./demo/narrator.ts";
 import { findMarket } from "./demo/market.ts";
+import { payMarket } from "./demo/pair.ts";
 import { introduce, untilListening } from "./demo/people.ts";
 import { acceptBetter, quoteTwice } from "./demo/trade.ts";
 import { withdraw } from "./demo/withdrawal.ts";
@@ -20,7 +21,7 @@ import { type Stack, startStack } from "./stack/start-stack.ts";
 const HOME = join(".stack", "demo");
 const USAGE = `npm run demo -- [--dir <path>]
 
-Plays a deposit, a trade and a withdrawal on a stack of its own, and ends.
+Plays a deposit, a trade, a withdrawal and a market that pays on a stack of its own, and ends.
 
   --dir <path>   the directory of state and logs (default: ${HOME})
 
@@ -90,5 +91,8 @@ async function play(stack: Stack, onStop: (stop: () => Promise<void>) => void): 
   );
   await tell.step(6, "the taker accepts the better quote", () => acceptBetter(world, quoted));
   await tell.step(7, "a withdrawal: paid by the vault, once", () => withdraw(world));
-  await tell.step(8, "the books: journal, balances and chain", () => checkBooks(world));
+  await tell.step(8, "a market that pays: USDC alone makes a quote, and a result pays", () =>
+    payMarket(world),
+  );
+  await tell.step(9, "the books: journal, balances and chain", () => checkBooks(world));
 }

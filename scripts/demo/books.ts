@@ -1,5 +1,5 @@
 /**
- * Step 8: checks the books by the operator's reconciliation, and by own sums of balances and chain.
+ * Step 9: checks the books by the operator's reconciliation, and by own sums of balances and chain.
  */
 import { type Address, getAddress } from "viem";
 import { order } from "../operator/carry-out.ts";

@@ -17,6 +17,7 @@ const ASSET_FIELDS: ReadonlySet<string> = new Set([
   "pending_balance",
   "owed_to_users",
   "fees",
+  "pairs",
   "losses",
   "issued",
   "holdings",

@@ -25,11 +25,17 @@ type AccountRow = Readonly<Record<"owner" | "asset" | "low" | "high", string>>;
 /**
  * What the service owes its users, by asset: what was deposited and not withdrawn, without the fees
  * that it earned, and with the losses that it bears. Read from the house accounts, so that it does
- * not read every user. `--at` takes back what a UTC day and those after it have moved.
+ * not read every user. The USDC of pairs is apart, because their tokens are owed for it. `--at` takes
+ * back what a UTC day and those after it have moved, and leaves that USDC in what is owed.
  */
 export async function liabilities(context: OperatorContext): Promise<Listed> {
   const chains = context.settings.CHAINS.map(({ chain }) => chain);
-  const owners = JSON.stringify([...chains.map((chain) => `external:${chain}`), "fees", "losses"]);
+  const owners = JSON.stringify([
+    ...chains.map((chain) => `external:${chain}`),
+    "fees",
+    "losses",
+    "pairs",
+  ]);
   const day = optionalField(context, "at", dayField);
   const rows = await all<AccountRow>(
     context.env.DB,
@@ -38,7 +44,7 @@ export async function liabilities(context: OperatorContext): Promise<Listed> {
       FROM json_each(${owners}) o CROSS JOIN (
         SELECT CAST(owner AS TEXT) AS owner, asset, balance AS amount FROM accounts
         WHERE owner IN (SELECT CAST(value AS BLOB) FROM json_each(${owners})) AND balance <> 0
-        ${day === undefined ? sql`` : movedSince(day)}) b ON b.owner = o.value
+        ${day === undefined ? OF_PAIRS : movedSince(day)}) b ON b.owner = o.value
       GROUP BY 1, 2`,
   );
   const byAsset = Map.groupBy(rows, ({ asset }) => asset);
@@ -60,9 +66,11 @@ export async function liabilities(context: OperatorContext): Promise<Listed> {
       const issued = -sum((owner) => owner.startsWith("external:"));
       const earned = sum((owner) => owner === "fees");
       const losses = -sum((owner) => owner === "losses");
+      const pairs = sum((owner) => owner === "pairs");
       return {
         ...assetViewOrUsdc(asset),
-        owed_to_users: hex(issued + losses - earned),
+        owed_to_users: hex(issued + losses - earned - pairs),
+        pairs: hex(pairs),
         fees: hex(earned),
         losses: hex(losses),
         issued: hex(issued),
@@ -76,6 +84,9 @@ export async function liabilities(context: OperatorContext): Promise<Listed> {
     },
   );
 }
+
+const OF_PAIRS = sql`UNION ALL SELECT 'pairs', asset, balance FROM accounts
+  WHERE owner >= CAST('pair:' AS BLOB) AND owner < CAST('pair;' AS BLOB) AND asset = ${USDC}`;
 
 function unitsOf({ low, high }: AccountRow): bigint {
   return BigInt(low) + (BigInt(high) << 32n);

@@ -24,7 +24,7 @@ describe("npm run demo", () => {
     await untilPrinted(run, "the Worker listens on");
     const children = descendants(run.child.pid ?? 0);
     expect(await run.exited, run.output()).toBe(0);
-    for (const step of [1, 2, 3, 4, 5, 6, 7, 8])
+    for (const step of [1, 2, 3, 4, 5, 6, 7, 8, 9])
       expect(run.output()).toMatch(new RegExp(`^ok ${step}  `, "m"));
     expect(run.output()).toMatch(/POST \/rfq\/request TwoWay/);
     expect(run.output()).toMatch(/op: "quote", price: 610000, replaces: /);

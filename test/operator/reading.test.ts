@@ -7,6 +7,7 @@ import { apiOf } from "../support/http.ts";
 import { fund, newAddress } from "../support/ledger.ts";
 import { command, openMarket, openRequest, placeQuote, submit } from "../support/market.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
+import { newPair } from "../support/pairs.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 async function execute(line: string, options: Record<string, string> = {}) {
@@ -123,6 +124,14 @@ it("`liabilities` follows the sum of all users' balances", async () => {
   await traded();
   expect((await owed()) - before[0]).toBe((await held()) - before[1]);
   expect(await held()).toBeGreaterThan(before[1]);
+  // A split moves USDC to the pair, for which the pair owes the tokens.
+  const pairs = async () => BigInt((await resultOf("liabilities", { limit: "1" }))[0].pairs);
+  const apart = [await owed(), await pairs()] as const;
+  const { yes } = await newPair();
+  const { venue_id, asset_id } = yes;
+  const splitter = await newUser({ usdc: 50n });
+  await apiOf(splitter).post("/custody/split", { venue_id, asset_id, amount: "20" });
+  expect([await owed(), await pairs()]).toEqual([apart[0] + 30n, apart[1] + 20n]);
 });
 
 it("`fees` sums trades by venue in the last days", async () => {
