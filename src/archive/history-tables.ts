@@ -98,10 +98,10 @@ const MATCH_COLUMNS = Object.keys(MATCHES.columns) as (keyof SealedMatch)[];
 const INSERT_MATCH = `INSERT INTO matches (${MATCH_COLUMNS.join(", ")}) VALUES (${MATCH_COLUMNS.map(
   (name) => (MATCHES.columns[name].readAs === "hex" ? "unhex(?)" : "?"),
 ).join(", ")})`;
-/** Returns the account also if it is there. */
-const INSERT_ACCOUNT = `INSERT INTO accounts (owner, asset, kind, sub_account)
-  VALUES (unhex(?), ?, ?, ?) ON CONFLICT DO UPDATE SET kind = excluded.kind
-  RETURNING account_id AS id`;
+const INSERT_ACCOUNT = `INSERT OR IGNORE INTO accounts (owner, asset, kind, sub_account)
+  VALUES (unhex(?), ?, ?, ?)`;
+const READ_ACCOUNT = `SELECT account_id AS id FROM accounts
+  WHERE owner = unhex(?) AND asset = ? AND kind = ?`;
 const INSERT_DEPOSIT = "INSERT OR IGNORE INTO deposits VALUES (unhex(?), unhex(?), unhex(?))";
 const INSERT_BLOCK = "INSERT INTO exported VALUES (?, ?, ?, ?, ?, ?)";
 const INSERT_TRANSFER = `INSERT INTO transfers (transfer_id, from_account, to_account, amount,
@@ -211,10 +211,10 @@ export class HistoryTables {
     known: Map<string, number>,
   ): number {
     const name = `${kind} ${asset}`;
-    const account =
-      known.get(name) ??
-      this.#run<{ id: number }>(INSERT_ACCOUNT, owner, asset, kind, sub)[0]?.id ??
-      OTHERS;
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    this.#run(INSERT_ACCOUNT, owner, asset, kind, sub);
+    const account = this.#run<{ id: number }>(READ_ACCOUNT, owner, asset, kind)[0]?.id ?? OTHERS;
     known.set(name, account);
     return account;
   }
