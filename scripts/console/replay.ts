@@ -131,8 +131,7 @@ export async function openAsVisitor(
   { ticking = false, ...options }: BrowserContextOptions & { ticking?: boolean } = {},
 ): Promise<Page> {
   const context = await browser.newContext({ timezoneId: "UTC", locale: "en-GB", ...options });
-  const page = await context.newPage();
-  await page.addInitScript(`{
+  await context.addInitScript(`{
     const Real = Date;
     const now = () => ${NOW} + ${ticking ? "Math.floor(performance.now())" : "0"};
     globalThis.Date = class extends Real {
@@ -140,6 +139,7 @@ export async function openAsVisitor(
       static now() { return now(); }
     };
   }`);
+  const page = await context.newPage();
   await page.goto(`${baseUrl}/console/`);
   return page;
 }

@@ -10,6 +10,7 @@ import {
   ASSETS,
   FAILURE,
   goTo,
+  NOW,
   openAsVisitor,
   openReplay,
   type Replay,
@@ -94,11 +95,20 @@ describe("the console with recorded data", () => {
       expect(page.url()).toMatch(/#market\/venue_one\/0x1$/);
       // Another tab is signed in too. A reload signs out, because nobody chose to stay.
       const other = await page.context().newPage();
-      await other.goto(`${replay.baseUrl}/console/#portfolio`);
+      await other.goto(`${replay.baseUrl}/console/#account`);
       await other.getByText("Live", { exact: true }).waitFor();
-      await other.close();
-      await page.reload();
-      await page.getByRole("link", { name: "Sign in", exact: true }).waitFor();
+      await page.close();
+      await other.reload();
+      await other.getByLabel("Email").fill("ada@desk.example");
+      await other.getByLabel("Password").fill("replayed");
+      await other.getByLabel("Stay signed in when this tab is reloaded").check();
+      await other.getByRole("button", { name: "Sign in" }).click();
+      await other.getByText("Live", { exact: true }).waitFor();
+      await other.reload();
+      await other.getByText("Live", { exact: true }).waitFor();
+      await other.getByRole("button", { name: "Sign out" }).first().click();
+      await other.getByRole("button", { name: "Sign in" }).waitFor();
+      expect(await other.evaluate("sessionStorage.length + localStorage.length")).toBe(0);
     }));
 
   it("says which reading failed, and tries again", () =>
@@ -159,6 +169,33 @@ describe("the console with recorded data", () => {
         .first()
         .waitFor();
       expect(named).toBeLessThan(100);
+      replay.answers.delete("GET /markets");
+    }));
+
+  it("says that a result is a proposal, then pays it and says so", () =>
+    inBrowser(async (browser) => {
+      const read = "GET /markets?venue_id=venue_one&asset_id=0x1&limit=1";
+      const [market] = replay.recorded(read)["items"] as object[];
+      const settles = (hours: number) => {
+        const settles_at = new Date(NOW + hours * 3_600_000).toISOString();
+        const result = { status: "closed", result: 1_000_000, resolved_by: "operator", settles_at };
+        const items = [{ ...market, ...result, complement_asset_id: "0x2" }];
+        replay.answers.set("GET /markets", () => ({ items, next_cursor: null }));
+      };
+      replay.answers.set("POST /custody/redeem", () => ({ items: [] }));
+      const result = async (text: string) => {
+        const page = await openReplay(browser, replay);
+        await goTo(page, "market/venue_one/0x1");
+        await page.getByRole("region", { name: "Result" }).getByText(text).waitFor();
+        expect(await layoutFaults(page)).toEqual([]);
+        return page;
+      };
+      settles(1);
+      await result("This is a proposal. It is final in 1 h");
+      settles(-1);
+      const page = await result("The result is final");
+      await page.getByRole("button", { name: /^Redeem/ }).click();
+      await page.getByText(/USDC is yours\.$/).waitFor();
       replay.answers.delete("GET /markets");
     }));
 

@@ -83,7 +83,7 @@ function Console() {
               </a>
             ))}
         </nav>
-        {signed === null ? (
+        {isDoor ? null : signed === null ? (
           <a
             className="button"
             href={`#sign-in/${name === "sign-in" ? back : [name, back].filter(Boolean).join("/")}`}

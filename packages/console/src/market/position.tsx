@@ -8,7 +8,7 @@ import { clockNow } from "../ui/clock.ts";
 import { Loading } from "../ui/place.tsx";
 import { Facts, Part } from "../ui/records.tsx";
 import { fromNow, Price, Result, tokensOf, usdcOf } from "../ui/values.tsx";
-import { assetKey, formatUnits, roughPrice } from "../units.ts";
+import { assetKey, formatUnits, toCent } from "../units.ts";
 import { useBalance } from "../wallet/balances.ts";
 
 /** Null: none. Undefined: not read yet. */
@@ -58,7 +58,7 @@ export function PositionPart({ asset, outcome }: { asset: MarketAsset; outcome: 
 export function Ended({ market, outcome }: { market: Market; outcome: string }) {
   const { result, resolved_by, settles_at, complement_asset_id } = market;
   const isPaid = settles_at !== null && Date.parse(settles_at) <= clockNow();
-  const pays = `One ${outcome} pays ${roughPrice(result)}.`;
+  const pays = `One ${outcome} pays ${formatUnits(BigInt(result ?? 0))} USDC.`;
   return (
     <section className="card ticket" aria-label="Result">
       <h2>Trading has ended</h2>
@@ -79,8 +79,8 @@ export function Ended({ market, outcome }: { market: Market; outcome: string }) 
       ) : (
         <>
           <p>
-            <b>{pays}</b> This is a proposal until{" "}
-            {settles_at === null ? "it settles" : fromNow(settles_at)}. Then you are paid without
+            <b>{pays}</b> This is a proposal. It is final{" "}
+            {settles_at === null ? "later" : fromNow(settles_at)}, and then you are paid without
             doing anything.
           </p>
           <Redeem market={market} isPaid={false} />
@@ -103,7 +103,7 @@ export function Redeem({ market, isPaid }: { market: Market; isPaid: boolean }) 
     <p>
       <ActionButton
         kind="primary"
-        label={`Redeem for ${formatUnits(amount)} USDC`}
+        label={`Redeem for ${formatUnits(toCent(amount))} USDC`}
         name={`Redeem ${assetKey(market)} for ${formatUnits(amount)} USDC`}
         done={`${formatUnits(amount)} USDC is yours.`}
         run={() =>
