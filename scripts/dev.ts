@@ -4,7 +4,13 @@ import { Settings } from "../src/platform/config.ts";
 import { startLivingMarket, type Trader } from "./living-market.ts";
 import { startMarketMaker } from "./market-maker.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
-import { EXAMPLE_MARKETS, listExampleMarkets, TEST_MARKET } from "./stack/example-markets.ts";
+import {
+  EXAMPLE_MARKETS,
+  EXAMPLE_PAIR,
+  listExampleMarkets,
+  listExamplePair,
+  TEST_MARKET,
+} from "./stack/example-markets.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
 import { LOCAL_VENUES } from "./stack/local-venues.ts";
 import { portFrom } from "./stack/ports.ts";
@@ -127,9 +133,10 @@ async function startCrowd(stack: Stack, faucet: Faucet): Promise<() => Promise<v
       traders.push({ role, client: await withFreshKey(entered.client) });
     }
   await fundAll(faucet, newcomers, { ...FUNDS, assets: EXAMPLE_MARKETS });
+  await listExamplePair(stack);
   const market = await startLivingMarket({
     traders,
-    markets: EXAMPLE_MARKETS,
+    markets: [...EXAMPLE_MARKETS, ...EXAMPLE_PAIR],
     log: (line) => console.log(line),
   });
   note(`${makers} makers and ${takers} takers trade the example markets`);

@@ -15,7 +15,7 @@ import {
   type Side,
 } from "../packages/client/src/index.ts";
 import { Dice } from "./actors/dice.ts";
-import { LOCAL_VENUES } from "./stack/local-venues.ts";
+import { CHAINLESS_VENUE, LOCAL_VENUES } from "./stack/local-venues.ts";
 
 export type Trader = { readonly client: Client; readonly role: "maker" | "taker" };
 
@@ -89,7 +89,7 @@ export async function startLivingMarket(options: Options): Promise<{ stop(): voi
   const makers = options.traders.filter(({ role }) => role === "maker");
   for (const { client } of makers) {
     const greed = dice.between(0, GREED);
-    for (const venue_id of LOCAL_VENUES) {
+    for (const venue_id of [...LOCAL_VENUES, CHAINLESS_VENUE]) {
       const requests = client.requests({ venue_id });
       venues.push(requests);
       requests
@@ -126,12 +126,19 @@ function priceFor(
 
 async function quote(
   requests: LiveRequests,
-  { request_id, side }: QuoteRequest & { side: Side },
+  { request_id, side, venue_id }: QuoteRequest & { side: Side },
   price: number,
   log: (line: string) => void,
 ): Promise<void> {
   await requests
-    .quote({ request_id, side, price, expires_in_secs: QUOTE_LIFE_SECS })
+    .quote({
+      request_id,
+      side,
+      price,
+      expires_in_secs: QUOTE_LIFE_SECS,
+      // The makers have no tokens of a venue without a chain, where a pair issues them.
+      ...(venue_id === CHAINLESS_VENUE ? { backing: "usdc" as const } : {}),
+    })
     .catch((error: unknown) => complain(error, log));
 }
 

@@ -1,6 +1,6 @@
 /** Markets of the local stack, so that people read names and not only asset ids. */
 import { order } from "../operator/carry-out.ts";
-import type { LocalVenue } from "./local-venues.ts";
+import { CHAINLESS_VENUE, type LocalVenue } from "./local-venues.ts";
 import type { Stack } from "./start-stack.ts";
 
 type ExampleMarket = {
@@ -109,6 +109,17 @@ export const EXAMPLE_MARKETS: readonly ExampleMarket[] = [
     { "0x3": "Yes", "0x4": "No" },
   ),
 ];
+
+/** Of the venue without a chain: the living market trades both, and its makers quote with USDC. */
+export const EXAMPLE_PAIR = [
+  { venue_id: CHAINLESS_VENUE, asset_id: "0x1", outcome: "Yes" },
+  { venue_id: CHAINLESS_VENUE, asset_id: "0x2", outcome: "No", complement: "0x1" },
+].map((token) => ({ ...token, title: "A snowy 24 December 2029 in Vienna?" }));
+
+export async function listExamplePair(stack: Stack): Promise<void> {
+  for (const { venue_id: venue, asset_id, ...terms } of EXAMPLE_PAIR)
+    await order(stack, "market set", { venue, "asset-id": asset_id, ...terms });
+}
 
 /** Lists them with the operator's command, as a deployment would. Only the test market is hidden. */
 export async function listExampleMarkets(stack: Stack): Promise<number> {
