@@ -129,7 +129,17 @@ export function shown({ cloudflare: { account } }: Scene) {
       secrets: Object.keys(secrets).toSorted(),
       schedules,
       domains,
-      running: account.running(name)["bindings"],
+      running: ((account.running(name)["bindings"] ?? []) as Binding[])
+        .map(likeOthers)
+        .toSorted((one, other) => one.name.localeCompare(other.name)),
     })),
   };
+}
+
+type Binding = { readonly name: string; readonly type: string; readonly text?: string };
+
+/** Without what each scene has of its own: secrets, the id of the database, the port of the chain. */
+function likeOthers({ text, ...binding }: Binding): Binding {
+  const known = binding.type === "secret_text" ? "" : text?.replace(/127\.0\.0\.1:\d+/, "chain");
+  return { ...binding, ...(known === undefined ? {} : { text: known }), ...{ id: undefined } };
 }

@@ -142,19 +142,25 @@ async function twoDeployments(): Promise<Scene> {
   writeFileSync(join(scene.root, "deploy.production.json"), production);
   const { secrets } = wranglerConfig(scene.root, "staging", readSettings(scene.root, "staging"));
   for (const name of ["acme-staging", "acme-production"]) {
+    account.addDatabase(name);
+    // What wrangler binds as before, where the account has it.
+    const bindings = [
+      { name: "DB", type: "d1", id: account.databases.get(name)?.uuid },
+      { name: "WITHDRAWALS", type: "queue", queue_name: `${name}-withdrawals` },
+    ];
     account.workers.set(name, {
       secrets: Object.fromEntries(secrets.required.map((one) => [one, "{}"])),
-      versions: ["one", "two"].map((id) => ({ id, metadata: {} })),
+      versions: ["one", "two"].map((id) => ({ id, metadata: { bindings } })),
       deployed: ["two", "one"],
       schedules: [],
       domains: [],
     });
-    account.buckets.set(`${name}-audit`, { location: "weur", rules: [] });
+    for (const bucket of [`${name}-archive`, `${name}-audit`])
+      account.buckets.set(bucket, { location: "weur", rules: [] });
     for (const queue of [`${name}-withdrawals`, `${name}-withdrawals-dead`])
       account.queues.set(queue, { id: randomUUID(), consumers: [] });
   }
-  account.addDatabase("acme-staging").exec(migrationFiles().map(readMigration).join("\n"));
-  account.addDatabase("acme-production");
+  account.db("acme-staging").exec(migrationFiles().map(readMigration).join("\n"));
   return scene;
 }
 

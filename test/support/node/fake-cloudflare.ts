@@ -340,6 +340,19 @@ function upload(call: Call): unknown {
     domains: [],
   };
   account.workers.set(name, worker);
+  const earlier: Json[] = [
+    ...Object.entries(worker.secrets).map(([one, text]) => ({
+      name: one,
+      type: "secret_text",
+      text,
+    })),
+    ...((worker.versions.at(-1)?.metadata["bindings"] ?? []) as Json[]),
+  ];
+  metadata.bindings = metadata.bindings.map((binding) => {
+    if (binding["type"] !== "inherit") return binding;
+    const same = earlier.find((one) => one["name"] === binding["name"]);
+    return found(same, 10021, `there is no ${String(binding["name"])} to inherit`);
+  });
   for (const { type, name: secret, text } of metadata.bindings)
     if (type === "secret_text") worker.secrets[String(secret)] = String(text);
   const version = { id: randomUUID(), metadata };
