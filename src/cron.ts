@@ -10,7 +10,7 @@ import { wakeSealer, watchSealer } from "./archive/watch-sealer.ts";
 import { trimApiKeys } from "./auth/api-key.ts";
 import { anchorAudit } from "./audit/anchor.ts";
 import { deliverNotices } from "./auth/deliver-notices.ts";
-import { noticeExpiringKeys } from "./auth/expiring-keys.ts";
+import { noticeKeys } from "./auth/notice-keys.ts";
 import { trimTradedHours } from "./auth/exposure.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
@@ -73,7 +73,7 @@ export const TASKS: readonly Task[] = [
   ["wake_chains", wakeChains],
   ["expire_approvals", expireApprovals],
   ["apply_email_changes", applyEmailChanges],
-  ["notice_expiring_keys", noticeExpiring],
+  ["notice_keys", noticeOfKeys],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["watch_schema", (env) => watchSchema(env.DB, config(env))],
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
@@ -101,8 +101,8 @@ function lateTasks(ended: TaskEnds): string[] {
   );
 }
 
-function noticeExpiring(env: Env): Promise<boolean> {
-  return noticeExpiringKeys(env.DB, config(env), (userId) => pushNotices(env, userId));
+function noticeOfKeys(env: Env): Promise<boolean> {
+  return noticeKeys(env.DB, config(env), (userId) => pushNotices(env, userId));
 }
 
 function reconcileNow(env: Env): Promise<unknown> {

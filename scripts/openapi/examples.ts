@@ -38,6 +38,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "best_prices",
   "replaces",
   "request_approval",
+  "only_listed",
+  "addresses",
   "fees_included",
   "match",
 ]);

@@ -17,6 +17,8 @@ const KINDS = {
   api_key_created: ["user", "notice"],
   api_key_revoked: ["user", "notice"],
   api_key_approved: ["user", "notice"],
+  api_key_activating: ["user", "notice", "details"],
+  api_key_active: ["user", "notice", "details"],
   api_key_expiring: ["user", "notice", "details"],
   deposit_address_created: ["user"],
   withdrawal_queued: ["user"],

@@ -15,6 +15,7 @@ import { read } from "../platform/read.ts";
 import { raw, sql } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { checksumAddress } from "../assets/address.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readKeyRights } from "./key-seal.ts";
@@ -39,6 +40,14 @@ export const KeyRecord = z
       "Who minted the key. An operator's key has its scopes only after a delay.",
     ),
     limits: KeyLimitsOut,
+    only_listed: described(
+      z.boolean(),
+      "Whether the key withdraws only to addresses of the owner's address book",
+    ),
+    addresses: described(
+      z.array(z.string()).nullable(),
+      "With `only_listed`: only those of them. Null: all",
+    ),
     require_idempotency: described(
       z.boolean(),
       "Whether requests and quotes that the key signs need `idempotency_key` in the body",
@@ -92,6 +101,7 @@ export async function ownerOfKey(db: D1Database, apiKeyId: string): Promise<stri
 /** Never the secret. */
 function toRecord(row: typeof apiKeys.$inferSelect): KeyRecord {
   const { scopes, limits, allowedIps, requireIdempotency } = readKeyRights(row);
+  const paysTo = limits?.paysTo;
   return {
     api_key_id: row.apiKeyId,
     label: row.label,
@@ -103,6 +113,9 @@ function toRecord(row: typeof apiKeys.$inferSelect): KeyRecord {
     revoked_at: toWireTimeOrNull(row.revokedAt),
     minted_by: row.mintedBy,
     limits: limits === null ? null : limitsView(limits),
+    only_listed: paysTo !== undefined,
+    addresses:
+      paysTo === undefined || paysTo === "all" ? null : paysTo.map((one) => checksumAddress(one)),
     require_idempotency: requireIdempotency,
     active_from: toWireTimeOrNull(row.activeFrom),
     approved_at: toWireTimeOrNull(row.approvedAt),

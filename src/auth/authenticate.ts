@@ -104,10 +104,16 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   // Before `activeFrom`, a key of the operator, or one that he approves, is valid without scopes.
   const active = key.activeFrom !== null && key.activeFrom <= now;
   const { userId, apiKeyId, requireIdempotency } = key;
+  const paysTo = key.limits?.paysTo;
   return {
     userId,
     scopes: active ? key.scopes : [],
-    credential: { kind: "api_key", apiKeyId, ...(requireIdempotency && { requireIdempotency }) },
+    credential: {
+      kind: "api_key",
+      apiKeyId,
+      ...(requireIdempotency && { requireIdempotency }),
+      ...(paysTo !== undefined && { paysTo }),
+    },
   };
 }
 

@@ -90,6 +90,8 @@ export function cancelWaiting(userId: string, { at, applied }: When): readonly S
     sql`DELETE FROM email_changes WHERE ${mine}`,
     sql`DELETE FROM account_policies WHERE ${mine} AND active_from > ${at}`,
     sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND active_from > ${at}`,
+    sql`UPDATE api_keys INDEXED BY api_keys_live SET revoked_at = ${at}
+      WHERE ${mine} AND revoked_at IS NULL AND active_from > ${at} AND minted_by = 'session'`,
   ];
 }
 

@@ -1,4 +1,4 @@
-/** Limits of an API key on what it may trade. They are fixed when the key is minted. */
+/** Limits of an API key on what it may trade and where it pays, fixed when the key is minted. */
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { usdcLimit, venueField, venueOut } from "../assets/asset-fields.ts";
@@ -12,7 +12,13 @@ export type KeyLimits = {
   readonly venues: readonly Venue[] | null;
   readonly maxUsdcPerTrade: bigint | null;
   readonly maxUsdcPerDay: bigint | null;
+  /** Left out: the key pays anywhere. Otherwise only to the owner's listed addresses. */
+  readonly paysTo?: ListedAddresses | undefined;
 };
+/** Those that the key names, in lower case. "all" of the owner's address book. */
+export type ListedAddresses = "all" | readonly string[];
+
+export const NO_LIMITS: KeyLimits = { venues: null, maxUsdcPerTrade: null, maxUsdcPerDay: null };
 
 export const KeyLimitsField = z
   .strictObject({
@@ -66,7 +72,7 @@ export function limitsView(limits: KeyLimits): NonNullable<z.input<typeof KeyLim
 }
 
 /**
- * The stored text: equal limits have equal text. Amounts are JSON numbers, which SQLite compares
+ * The stored text: equal limits have equal text, as before there was `pays_to`. Amounts are JSON numbers, which SQLite compares
  * exactly. `usdcLimit` keeps them within the integers that JavaScript represents exactly, too.
  */
 export function writeLimits(limits: KeyLimits): string {
@@ -74,6 +80,7 @@ export function writeLimits(limits: KeyLimits): string {
     venues: limits.venues === null ? null : [...new Set(limits.venues)].toSorted(),
     max_usdc_per_trade: numberOf(limits.maxUsdcPerTrade),
     max_usdc_per_day: numberOf(limits.maxUsdcPerDay),
+    ...(limits.paysTo === undefined ? {} : { pays_to: limits.paysTo }),
   });
 }
 
@@ -83,11 +90,13 @@ export function readKeyLimits(stored: string): KeyLimits {
     venues: Venue[] | null;
     max_usdc_per_trade: number | null;
     max_usdc_per_day: number | null;
+    pays_to?: ListedAddresses;
   };
   return {
     venues: limits.venues,
     maxUsdcPerTrade: bigintOf(limits.max_usdc_per_trade),
     maxUsdcPerDay: bigintOf(limits.max_usdc_per_day),
+    paysTo: limits.pays_to,
   };
 }
 

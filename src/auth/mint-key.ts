@@ -18,6 +18,7 @@ import { storagePrecondition } from "../platform/storage.ts";
 import { findKey, KeyRecord } from "./api-key.ts";
 import { commitAudited, recordBy, recordOf } from "../audit/audit.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
+import { holdMsOf } from "./hold.ts";
 import { newKeyId } from "./mark.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { sessionsMayTrade } from "./policy.ts";
@@ -32,7 +33,7 @@ export const MAX_KEYS_PER_USER = 100;
 /** Life of a key whose caller states none. A longer one takes step-up. */
 export const DEFAULT_KEY_LIFE_MS = 90 * 86_400_000;
 
-/** Limit of one user's keys that wait for the operator's approval. */
+/** Limit of one user's keys that wait for the operator's approval, or for their delay. */
 const MAX_WAITING_KEYS = 5;
 
 export const MintedKey = KeyRecord.and(
@@ -89,6 +90,11 @@ export async function mintApiKey(
           clientIp: minting.ip,
         })
       : session;
+  // The guard checks that TOTP is still on (`checkedTotp`).
+  const approvesItself =
+    key.limits?.paysTo !== undefined &&
+    settings.AUTH_LISTED_KEYS === "on" &&
+    (actor.credential.checkedTotp ?? null) !== null;
   const daily = dailyUse(settings, "api_keys", actor.userId);
   const checks = (at: Expr) => [
     actorPrecondition(actor, at),
@@ -102,7 +108,7 @@ export async function mintApiKey(
     userId: actor.userId,
     key: { ...key, scopes },
     mintedBy: "session",
-    delayMs: requestApproval ? null : 0,
+    delayMs: approvesItself ? holdMsOf(settings) : requestApproval ? null : 0,
     record: (apiKeyId) =>
       recordOf(actor, "api_key_created", { ip: minting.ip, subjectId: apiKeyId }),
     allowed: (at) => guardOf(checks(at)),
@@ -211,11 +217,11 @@ function belowKeyLimit(userId: string, at: Expr): Precondition<unknown, never> {
 
 function belowWaitingLimit(userId: string, at: Expr): Precondition<unknown, never> {
   const below = expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
-    WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL AND active_from IS NULL
-      AND created_at > ${at} - ${KEY_APPROVAL_MS}) < ${MAX_WAITING_KEYS}`;
+    WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL AND (active_from > ${at}
+      OR active_from IS NULL AND created_at > ${at} - ${KEY_APPROVAL_MS})) < ${MAX_WAITING_KEYS}`;
   return required(below, () => ({
     code: "api_key_limit",
-    detail: `${MAX_WAITING_KEYS} API keys wait for approval, which is the limit. Revoke one first.`,
+    detail: `${MAX_WAITING_KEYS} API keys wait for their scopes, which is the limit. Revoke one first.`,
   }));
 }
 

@@ -12,7 +12,13 @@ import { AuditEvent, auditPage, listAuditEvents } from "../audit/audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { CONFIRM_PROBLEMS } from "./step-up.ts";
-import { checkKeyLimits, KeyLimitsOut, limitsView } from "./key-limits.ts";
+import {
+  checkKeyLimits,
+  type KeyLimits,
+  KeyLimitsOut,
+  limitsView,
+  NO_LIMITS,
+} from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
 import { publicKeys } from "../audit/signing-keys.ts";
@@ -196,6 +202,20 @@ function checkWithdrawKey(body: z.output<typeof NewKeyBody>): void {
   if (errors.length > 0) throw invalidRequest(errors);
 }
 
+/** `limits` with where the key pays. */
+function limitsOf(body: z.output<typeof NewKeyBody>): KeyLimits | null {
+  const { limits = null, only_listed: onlyListed = false, addresses = null } = body;
+  const errors: FieldError[] = [];
+  if (onlyListed && body.request_approval !== true)
+    errors.push({ path: "body.only_listed", message: "needs request_approval" });
+  if (addresses !== null && !onlyListed)
+    errors.push({ path: "body.addresses", message: "needs only_listed" });
+  if (errors.length > 0) throw invalidRequest(errors);
+  if (!onlyListed) return limits;
+  const named = addresses?.map((one) => one.toLowerCase()).toSorted();
+  return { ...(limits ?? NO_LIMITS), paysTo: named === undefined ? "all" : [...new Set(named)] };
+}
+
 function registerKeyRoutes(app: Api): void {
   route(app, {
     ...OWN_POST,
@@ -222,7 +242,7 @@ function registerKeyRoutes(app: Api): void {
         scopes: body.scopes,
         expiresAt,
         allowedIps: body.allowed_ips ?? null,
-        limits: body.limits ?? null,
+        limits: limitsOf(body),
         requireIdempotency: body.require_idempotency ?? false,
       };
       return mintApiKey(db, settings, {

@@ -9,6 +9,7 @@ import {
   timestamp,
   timeOut,
 } from "../http/fields.ts";
+import { address } from "../assets/asset-fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { SCOPES } from "../platform/actor.ts";
 import { HIDDEN, normalText } from "../platform/normal-text.ts";
@@ -97,6 +98,8 @@ export const keyLabel = described(boundedText(1, 64), "Name of the key, for the 
 
 /** Ranges in the allow list of an API key. */
 export const MAX_ALLOWED_IPS = 32;
+
+const MAX_NAMED_ADDRESSES = 16;
 
 export const ipRanges = z
   .array(ipRange, "must be a list of addresses")
@@ -194,4 +197,20 @@ export const NewKeyBody = z.strictObject({
       "approved it. Needs `allowed_ips` without ranges wider than /8 (IPv6: /16), and `expires_at` " +
       "within 366 days. Default: false.",
   ),
+  only_listed: described(
+    boolean.optional(),
+    "True: the key withdraws only to addresses of your address book. With TOTP on it then needs no " +
+      "operator: it gets its scopes after the security delay, announced at once, at half time and " +
+      "at the end. Default: false.",
+  ),
+  addresses: z
+    .array(address, "must be a list of addresses")
+    .min(1, "must contain at least one address, or be omitted to allow all that are listed")
+    .max(MAX_NAMED_ADDRESSES)
+    .nullable()
+    .optional()
+    .meta({
+      description:
+        "With `only_listed`: of these, those that are listed. Null: all that are listed.",
+    }),
 });

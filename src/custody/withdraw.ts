@@ -40,7 +40,12 @@ import { APPROVAL_MS, unapprovedLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { isDepositAddress } from "./check-destination.ts";
-import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
+import {
+  allowedByKey,
+  allowedByPolicy,
+  policyFacts,
+  type PolicyFacts,
+} from "./withdrawal-policy.ts";
 import {
   hasClientId,
   readWithdrawal,
@@ -178,6 +183,7 @@ function withdrawing({ actor, terms, listed }: Pick<Ordered, "actor" | "terms" |
     user: uuid(actor.userId),
     chain: atom("?", [terms.chain]),
     address: blob(terms.toAddress),
+    toAddress: terms.toAddress,
     amount: expr`${bounded(terms.amount)}`,
     amountText: atom("?", [String(terms.amount)]),
   };
@@ -281,6 +287,7 @@ function withinLimits(
       extensions: { remaining: 0 },
     })),
     ...allowedByPolicy(withdrawing({ actor, terms, listed }), at),
+    ...allowedByKey(actor.credential, withdrawing({ actor, terms, listed }), at),
     required(
       expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
         WHERE user_id = ${user}

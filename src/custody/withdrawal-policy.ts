@@ -4,8 +4,9 @@ import { sumText, withdrawnLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Precondition, required } from "../platform/preconditions.ts";
-import { problem } from "../platform/problem.ts";
-import { type Columns, type Expr, expr } from "../platform/sql.ts";
+import type { Actor } from "../platform/actor.ts";
+import { problem, type ProblemData } from "../platform/problem.ts";
+import { type Columns, type Expr, expr, FALSE, TRUE } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 
 /** A withdrawal in SQL. */
@@ -43,25 +44,54 @@ export function policyFacts(withdrawing: Withdrawing): Columns<keyof PolicyFacts
   };
 }
 
-/** Rejections: `address_not_listed` and `account_limit`. */
-export function allowedByPolicy(
-  { user, chain, address, amount, listed, withdrawal }: Withdrawing,
+/** Condition: the address is in the owner's address book, and its delay has passed. */
+function isListed({ user, chain, address, listed }: Withdrawing, at: Expr): Expr {
+  return expr`EXISTS (SELECT 1 FROM withdrawal_addresses b
+    WHERE b.user_id = ${user} AND b.chain = ${chain} AND b.address = ${address}
+      AND b.mac = ${listed} AND b.active_from <= ${at})`;
+}
+
+function notListed(whose: string, { address_active_from: activeFrom }: PolicyFacts): ProblemData {
+  return {
+    code: "address_not_listed",
+    detail:
+      activeFrom === null
+        ? `${whose} allows only addresses of the address book. This one is not listed.`
+        : `The address is usable from ${toWireTime(activeFrom)}.`,
+    extensions: { active_from: toWireTimeOrNull(activeFrom) },
+  };
+}
+
+/** Rejections: `address_not_listed`. What the key pays to is part of its seal. */
+export function allowedByKey(
+  credential: Actor["credential"],
+  withdrawing: Withdrawing & { readonly toAddress: string },
   at: Expr,
 ): readonly Precondition<PolicyFacts, never>[] {
+  const paysTo = credential.kind === "api_key" ? credential.paysTo : undefined;
+  if (paysTo === undefined) return [];
+  const isNamed = paysTo === "all" || paysTo.includes(withdrawing.toAddress.toLowerCase());
+  return [
+    required(isNamed ? TRUE : FALSE, () => ({
+      code: "address_not_listed",
+      detail: "The API key pays only to the addresses that it names.",
+      extensions: { active_from: null },
+    })),
+    required(isListed(withdrawing, at), (facts) => notListed("The API key", facts)),
+  ];
+}
+
+/** Rejections: `address_not_listed` and `account_limit`. */
+export function allowedByPolicy(
+  withdrawing: Withdrawing,
+  at: Expr,
+): readonly Precondition<PolicyFacts, never>[] {
+  const { user, amount, withdrawal } = withdrawing;
   return [
     required(
       expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
-      WHERE p.withdraw_listed_only = 1 AND NOT EXISTS (SELECT 1 FROM withdrawal_addresses b
-        WHERE b.user_id = ${user} AND b.chain = ${chain} AND b.address = ${address}
-          AND b.mac = ${listed} AND b.active_from <= ${at}))`,
-      ({ address_active_from: activeFrom }) => ({
-        code: "address_not_listed",
-        detail:
-          activeFrom === null
-            ? "The account's policy allows only addresses of the address book. This one is not listed."
-            : `The address is usable from ${toWireTime(activeFrom)}.`,
-        extensions: { active_from: toWireTimeOrNull(activeFrom) },
-      }),
+      WHERE p.withdraw_listed_only = 1 AND NOT ${isListed(withdrawing, at)})`,
+      (facts) => notListed("The account's policy", facts),
     ),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p

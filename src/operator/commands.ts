@@ -32,6 +32,7 @@ export const COMMANDS = {
   "user freeze": ["changes", users.freeze],
   "user unfreeze": ["by two", users.unfreeze],
   "user begin-day": ["changes", users.beginDayAgain],
+  "api-key list": ["reads", showUsers.withdrawKeys],
   "api-key create": ["changes", users.createKey],
   "api-key revoke": ["changes", users.revokeKey],
   "api-key approve": ["by two", users.approveKey],

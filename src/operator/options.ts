@@ -23,6 +23,7 @@ export const OPTIONS: Readonly<Record<CommandName, string>> = {
   "user begin-day": `${USER} limit`,
   "user freeze": USER,
   "user unfreeze": USER,
+  "api-key list": LIST,
   "api-key create": `${USER} scopes label allowed-ips expires-at`,
   "api-key revoke": "id",
   "api-key approve": "id",

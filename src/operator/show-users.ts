@@ -3,6 +3,8 @@ import { ownRecords } from "../archive/ask-history.ts";
 import { exportedBlocks, type ExportedKind } from "../archive/exported-blocks.ts";
 import { uuidTextOf } from "../audit/audit.ts";
 import { listApiKeys } from "../auth/api-key.ts";
+import { readKeyLimits } from "../auth/key-limits.ts";
+import { NOW } from "../platform/commit.ts";
 import { FROZEN_BY, type FrozenBy } from "../auth/hold.ts";
 import { listDepositAddresses } from "../custody/deposit-address.ts";
 import { balanceView } from "../custody/list-balances.ts";
@@ -14,6 +16,7 @@ import { readBalances } from "../ledger/balance.ts";
 import {
   all,
   and,
+  expr,
   first,
   type RowOf,
   select,
@@ -85,6 +88,40 @@ export async function show(context: OperatorContext): Promise<unknown> {
     ),
     more: Object.keys(lists).filter((name) => (lists[name]?.length ?? 0) > MAX_SHOWN),
   };
+}
+
+const WITHDRAW_KEY = {
+  api_key_id: uuidTextOf("k.api_key_id"),
+  user_id: uuidTextOf("k.user_id"),
+  label: typed<string>("k.label"),
+  limits: typed<string | null>("k.limits"),
+  active_from: typed<number | null>("k.active_from"),
+  approved_at: typed<number | null>("k.approved_at"),
+  expires_at: typed<number | null>("k.expires_at"),
+};
+
+/** Lists the keys that may withdraw, or will, newest first: how each gets its scopes and when. */
+export async function withdrawKeys(context: OperatorContext): Promise<unknown> {
+  const listed = await ofUserSince(context, { id: "k.api_key_id", users: ["k.user_id"] });
+  const live = expr`k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ${NOW})
+    AND instr(k.scopes, 'withdraw') > 0`;
+  const rows = await all<RowOf<typeof WITHDRAW_KEY>>(
+    context.env.DB,
+    sql`SELECT ${select(WITHDRAW_KEY)} FROM api_keys k WHERE ${and([live, ...listed])}
+      ORDER BY k.api_key_id DESC LIMIT ${limitOption(context)}`,
+  );
+  return listedPage(
+    context,
+    rows,
+    ({ api_key_id }) => api_key_id,
+    ({ limits, active_from, approved_at, expires_at, ...key }) => ({
+      ...key,
+      pays: (limits === null ? undefined : readKeyLimits(limits).paysTo) ?? "anywhere",
+      active_from: toWireTimeOrNull(active_from),
+      approved_at: toWireTimeOrNull(approved_at),
+      expires_at: toWireTimeOrNull(expires_at),
+    }),
+  );
 }
 
 async function rowsOf(db: D1Database, { statement, view }: SnapshotPart): Promise<unknown[]> {

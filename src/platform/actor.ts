@@ -8,6 +8,8 @@ type ApiKeyCredential = {
   readonly apiKeyId: string;
   /** Requests and quotes that the key signs need `idempotency_key` in the body. */
   readonly requireIdempotency?: boolean;
+  /** Where the key pays, if not anywhere (auth/key-limits.ts). Lower-case hex. */
+  readonly paysTo?: "all" | readonly string[];
 };
 type SessionCredential = {
   readonly kind: "session";

@@ -167,6 +167,8 @@ export const Settings = z.object({
    * It takes effect by comparing an instant with the clock. No job applies it.
    */
   AUTH_SECURITY_DELAY_SECS: integer(86_400, 0, 2_592_000),
+  /** `off`: a withdraw key that pays only listed addresses needs the operator, as others do. */
+  AUTH_LISTED_KEYS: z.enum(["on", "off"]).default("on"),
   /** Accounts that an IPv4 address or IPv6 /48 registers in 24 hours. */
   AUTH_DAILY_REGISTRATIONS: integer(20, 1, 100_000),
   AUTH_DAILY_API_KEYS: integer(100, 1, 10_000),

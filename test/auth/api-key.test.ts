@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { actorRejection, mayWrite } from "../../src/auth/may-write.ts";
 import { trimApiKeys } from "../../src/auth/api-key.ts";
 import { TASKS } from "../../src/cron.ts";
-import { noticeExpiringKeys } from "../../src/auth/expiring-keys.ts";
+import { noticeKeys } from "../../src/auth/notice-keys.ts";
 import { MAX_KEYS_PER_USER, mintApiKey } from "../../src/auth/mint-key.ts";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
@@ -167,7 +167,7 @@ describe("a key that ends soon", () => {
   const notices: string[] = [];
   const run = async () => {
     const pushed = async (userId: string) => void notices.push(userId);
-    while (await noticeExpiringKeys(env.DB, config(env), pushed));
+    while (await noticeKeys(env.DB, config(env), pushed));
   };
   const kinds = async (user: TestUser) =>
     (await apiOf(user).list("/auth/get-audit-events?limit=100")).map(({ kind }) => kind);
@@ -186,7 +186,7 @@ describe("a key that ends soon", () => {
     const subscriber = await connect(user, accountStream(user.userId));
     const key = await endsIn(user, 6.9);
     await endsIn(user, 7.1);
-    await TASKS.find(([name]) => name === "notice_expiring_keys")?.[1](env, new Map());
+    await TASKS.find(([name]) => name === "notice_keys")?.[1](env, new Map());
     const { data } = await subscriber.until(
       ({ type, data: { kind } }) => type === "account.notice" && kind === "api_key_expiring",
     );

@@ -89,6 +89,8 @@ const apiKey: ApiKey = {
   minted_by: "session",
   limits: null,
   require_idempotency: false,
+  only_listed: false,
+  addresses: null,
   active_from: at,
   approved_at: null,
 };

@@ -369,6 +369,10 @@ export class Auth {
       require_idempotency?: boolean;
       /** Asks for a key with the scope withdraw, which works once the operator has approved it. */
       request_approval?: boolean;
+      /** It pays only addresses of the address book, and with TOTP on it needs no operator. */
+      only_listed?: boolean;
+      /** With `only_listed`: of these, those that are listed. */
+      addresses?: string[] | null;
       password?: string;
       totp_code?: string;
     },
@@ -382,6 +386,8 @@ export class Auth {
       limits: true,
       require_idempotency: true,
       request_approval: true,
+      only_listed: true,
+      addresses: true,
       password: true,
       totp_code: true,
     });

@@ -52,6 +52,10 @@ export type ApiKey = {
   limits: KeyLimits | null;
   /** Whether requests and quotes need an idempotency key in the body. The client sends one. */
   require_idempotency: boolean;
+  /** Whether the key withdraws only to addresses of the owner's address book. */
+  only_listed: boolean;
+  /** With `only_listed`: only those of them. Null: all. */
+  addresses: string[] | null;
   /** From when the key has its scopes. Null until the operator has approved it. */
   active_from: string | null;
   approved_at: string | null;

@@ -1,5 +1,5 @@
 /** Commands about users and their API keys. */
-import { flag, ID, needed, PAGE, SINCE, type Some } from "./command.ts";
+import { flag, ID, needed, OF_USER, PAGE, SINCE, type Some } from "./command.ts";
 
 const EMAIL = needed("email <email>", "email address for the login");
 
@@ -62,6 +62,10 @@ export const ACCOUNTS_COMMANDS = {
     user: USER,
     flags: [needed("limit <name>", "name of the limit in GET /config, such as tickets_per_day")],
     help: "count a daily limit of a user from 0 again, after their 429 daily_limit",
+  },
+  "api-key list": {
+    flags: [...OF_USER, SINCE, ...PAGE],
+    help: "list the withdraw keys that are neither revoked nor expired, newest first",
   },
   "api-key create": {
     user: USER,

@@ -339,6 +339,10 @@ class ApiKey:
     """Who minted the key. An operator's key has its scopes only after a delay."""
     limits: KeyLimits | None
     """Limits of the key. None: none"""
+    only_listed: bool
+    """Whether the key withdraws only to addresses of the owner's address book"""
+    addresses: list[str] | None
+    """With `only_listed`: only those of them. None: all"""
     require_idempotency: bool
     """Whether requests and quotes that the key signs need `idempotency_key` in the body"""
     active_from: datetime | None

@@ -341,6 +341,8 @@ class AuthCalls:
         password: str | None = None,
         totp_code: str | None = None,
         request_approval: bool | None = None,
+        only_listed: bool | None = None,
+        addresses: Sequence[str] | None | Unset = UNSET,
         timeout: float | None = None,
     ) -> m.MintedApiKey:
         """Mint an API key. Only this response contains its secret. The key gets those of the
@@ -367,12 +369,18 @@ class AuthCalls:
                 scopes until the operator has approved it. Needs `allowed_ips` without
                 ranges wider than /8 (IPv6: /16), and `expires_at` within 366 days. Default:
                 False.
+            only_listed: True: the key withdraws only to addresses of your address book.
+                With TOTP on it then needs no operator: it gets its scopes after the
+                security delay, announced at once, at half time and at the end. Default:
+                False.
+            addresses: With `only_listed`: of these, those that are listed. None: all that
+                are listed. 1 to 16 items.
             timeout: Seconds for the call with its retries. Default: None, no limit.
 
         Raises:
             Problem: `api_key_limit`.
         """
-        return await self._transport.call(Call("POST", "/auth/api-keys", body=fields({"label": label, "scopes": scopes, "expires_at": expires_at, "allowed_ips": allowed_ips, "limits": limits, "require_idempotency": require_idempotency, "password": password, "totp_code": totp_code, "request_approval": request_approval}, keep_null={"expires_at", "allowed_ips", "limits"}), timeout=timeout), m.MintedApiKey)
+        return await self._transport.call(Call("POST", "/auth/api-keys", body=fields({"label": label, "scopes": scopes, "expires_at": expires_at, "allowed_ips": allowed_ips, "limits": limits, "require_idempotency": require_idempotency, "password": password, "totp_code": totp_code, "request_approval": request_approval, "only_listed": only_listed, "addresses": addresses}, keep_null={"expires_at", "allowed_ips", "limits", "addresses"}), timeout=timeout), m.MintedApiKey)
 
     def api_keys(
         self,
