@@ -11,6 +11,7 @@ import * as z from "zod";
 import type { Api } from "../../src/http/route-definition.ts";
 import { VERSION } from "../../src/platform/version.ts";
 import { describeRoute, HEADERS, SECURITY_SCHEMES } from "./describe-route.ts";
+import { addReceipt } from "./example-receipt.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
 import { INTRODUCTION, TAGS } from "./introduction.ts";
 import { nameObjects } from "./name-objects.ts";
@@ -107,6 +108,7 @@ function addExamples({ paths, components }: OpenApi): void {
       if (media.examples === undefined)
         media.example = exampleOf(media.schema ?? {}, schemas, type);
     }
+    addReceipt(operation);
   }
 }
 

@@ -7,17 +7,8 @@ import { SAMPLE as OF_LOGIN } from "../../src/auth/schemas.ts";
  */
 export const SAMPLE = {
   ...OF_LOGIN,
-  // Of the example match, by the key of the example of GET /.well-known/jwks.json.
-  "application/jose":
-    "eyJhbGciOiJFZERTQSIsInR5cCI6Im1hdGNoLXJlY2VpcHQrandzIiwia2lkIjoiYTEiLCJpc3MiOiJ0ZXN0Iiwic3" +
-    "ViIjoiMDE5MGEwYjAtMDAwMC03MDAwLTgwMDAtMDAwMDAwMDAwMDAxIiwiaWF0IjoxNzk1OTA1NjEwfQ.eyJtYXRja" +
-    "F9pZCI6IjAxOTBhMGIwLTAwMDAtNzAwMC04MDAwLTAwMDAwMDAwMDAwMyIsInJlcXVlc3RfaWQiOiIwMTkwYTBiMC0" +
-    "wMDAwLTcwMDAtODAwMC0wMDAwMDAwMDAwMDEiLCJxdW90ZV9pZCI6IjAxOTBhMGIwLTAwMDAtNzAwMC04MDAwLTAwM" +
-    "DAwMDAwMDAwMiIsInZlbnVlX2lkIjoidmVudWVfb25lIiwiYXNzZXRfaWQiOiIweGFiIiwiYW1vdW50IjoiMHhmNDI" +
-    "0MCIsInNpZGUiOiJCaWQiLCJwcmljZSI6NjUwMDAwLCJ1c2RjX2Ftb3VudCI6IjB4OWViMTAiLCJmZWUiOiIweDAiL" +
-    "CJyb2xlIjoicmVxdWVzdGVyIiwibGFiZWwiOiJtYXJrZXQtbWFrZXItMSIsInN0YXR1cyI6InNldHRsZWQiLCJjcmV" +
-    "hdGVkX2F0IjoiMjAyNi0xMS0yMFQwOTo1OTozMC4wMDBaIn0.-CF4V_Gn2H9Jttrf1vn1D5l8E7xzuO3nWN83GSD25" +
-    "XJcdztBUILHfsLHYEU6kNUDi6fEE3mg0epCefbd31gkCA",
+  // A signed one takes its place (example-receipt.ts).
+  "application/jose": "",
   label: "market-maker-1",
   access_token:
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6InMxIn0.eyJzdWIiOiIwMTkwYTBhMCJ9.c2lnbmF0dXJl",

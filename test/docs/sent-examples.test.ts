@@ -26,7 +26,8 @@ function targetsOf(path: string, parameters: readonly Parameter[]): string[] {
   const required = inQuery.filter((each) => each.required === true).map(({ name }) => name);
   const sets = [...examples.keys()].map((name) => {
     // An asset id is unique only within its venue.
-    const venue = name === "asset_id" && examples.has("venue_id") ? ["venue_id"] : [];
+    const isAsset = name === "asset_id" || name === "assets";
+    const venue = isAsset && examples.has("venue_id") ? ["venue_id"] : [];
     return [...new Set([...required, ...venue, name])];
   });
   return (sets.length === 0 ? [required] : sets).map((names) => {
