@@ -141,5 +141,5 @@ type Binding = { readonly name: string; readonly type: string; readonly text?: s
 /** Without what each scene has of its own: secrets, the id of the database, the port of the chain. */
 function likeOthers({ text, ...binding }: Binding): Binding {
   const known = binding.type === "secret_text" ? "" : text?.replace(/127\.0\.0\.1:\d+/, "chain");
-  return { ...binding, ...(known === undefined ? {} : { text: known }), ...{ id: undefined } };
+  return { ...binding, ...(known === undefined ? {} : { text: known }), id: undefined };
 }
