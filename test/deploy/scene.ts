@@ -136,7 +136,7 @@ export function shown({ cloudflare: { account } }: Scene) {
   };
 }
 
-type Binding = { readonly name: string; readonly type: string; readonly text?: string };
+type Binding = { name: string; type: string; text?: string; id?: string | undefined };
 
 /** Without what each scene has of its own: secrets, the id of the database, the port of the chain. */
 function likeOthers({ text, ...binding }: Binding): Binding {
