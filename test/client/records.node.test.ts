@@ -156,7 +156,15 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
     "auth.createApiKey",
     ({ auth }) =>
       auth.createApiKey({ ...apiKey, expires_at: at, allowed_ips: ["::1"], limits: {} }),
-    ["allowed_ips", "expires_at", "label", "limits", "only_listed", "require_idempotency", "scopes"],
+    [
+      "allowed_ips",
+      "expires_at",
+      "label",
+      "limits",
+      "only_listed",
+      "require_idempotency",
+      "scopes",
+    ],
   ],
 ];
 
