@@ -1,6 +1,7 @@
 /**
  * `npm run demo` plays a deposit, a trade, a withdrawal and a market that pays through the public
- * interface, on a stack of its own. It exits with 0, or with 1 and the step that failed. It leaves no process running.
+ * interface, on a stack of its own. It exits with 0, or with 1 and the step that failed. It leaves
+ * no process running.
  */
 import { join } from "node:path";
 import { checkBooks } from "./demo/books.ts";

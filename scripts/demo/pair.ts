@@ -1,6 +1,6 @@
 /**
- * Step 8: a market that pays. A maker who has USDC alone quotes it, the match makes both tokens, and
- * once the operator resolves it both are paid without doing anything.
+ * Step 8: a market that pays. A maker who has USDC alone quotes it, the match makes both tokens,
+ * and once the operator resolves it both are paid without doing anything.
  */
 import { createHash } from "node:crypto";
 import type { MarketAsset, Match } from "../../packages/client/src/index.ts";

@@ -73,8 +73,8 @@ export function limitsView(limits: KeyLimits): NonNullable<z.input<typeof KeyLim
 
 /**
  * The stored text: equal limits have equal text, as before there was `pays_to`. Amounts are JSON
- * numbers, which SQLite compares exactly. `usdcLimit` keeps them within the integers that JavaScript
- * represents exactly, too.
+ * numbers, which SQLite compares exactly. `usdcLimit` keeps them within the integers that
+ * JavaScript represents exactly, too.
  */
 export function writeLimits(limits: KeyLimits): string {
   return JSON.stringify({

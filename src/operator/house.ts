@@ -25,8 +25,8 @@ type AccountRow = Readonly<Record<"owner" | "asset" | "low" | "high", string>>;
 /**
  * What the service owes its users, by asset: what was deposited and not withdrawn, without the fees
  * that it earned, and with the losses that it bears. Read from the house accounts, so that it does
- * not read every user. The USDC of pairs is apart, because their tokens are owed for it. `--at` takes
- * back what a UTC day and those after it have moved, and leaves that USDC in what is owed.
+ * not read every user. The USDC of pairs is apart, because their tokens are owed for it. `--at`
+ * takes back what a UTC day and those after it have moved, and leaves that USDC in what is owed.
  */
 export async function liabilities(context: OperatorContext): Promise<Listed> {
   const chains = context.settings.CHAINS.map(({ chain }) => chain);

@@ -195,6 +195,8 @@ it("exports all of a user, which only the operator reads", async () => {
     "history-requests.json",
     "history-withdrawal-addresses.json",
     "ledger.json",
+    "quotes-list.json",
+    "requests-list.json",
     "user-show.json",
     "withdrawals-list.json",
   ]);

@@ -4,22 +4,25 @@
  * What was tried against pairs, and the test or the rule that answers it:
  *
  * - Two accepts, two redemptions, a lost response, an accept against a result: "matches once" here,
- *   "repeated idempotency key" and "pays every holder once" of pairs.test.ts. transfers_once posts a
- *   reference and step once, and the result closes both markets in its commit.
+ *   "repeated idempotency key" and "pays every holder once" of pairs.test.ts. transfers_once posts
+ *   a reference and step once, and the result closes both markets in its commit.
  * - Promised tokens or USDC redeemed, withdrawn or quoted again: "leaves what open quotes promise",
  *   "matches once" here. transfers_post takes only `balance - promised`.
- * - A pair that pays more than it has, starves the last holders, or pays by order of account: "a pair
- *   pays only USDC that it holds", "a pair that is short pays nobody". The house account is at least
- *   0 for every receiver, and `isCovered` is asked before each slice.
- * - A wrong result that cannot be corrected, or is corrected once it is paid: "pays nobody until the
- *   result settles". A trigger refuses a result after `settles_at`.
- * - Cron dies in a slice or runs twice, a damaged account, late deposits, frozen users: the balance is
- *   the guard, a slice is halved to the account, "pays every holder once". Tokens cannot be deposited.
- * - A wrong, changed or foreign complement: "pairs two markets for good" and "keeps the pair". The key
- *   of a market contains its venue. A quote names no complement: the trigger copies the market's.
+ * - A pair that pays more than it has, starves the last holders, or pays by order of account: "a
+ *   pair pays only USDC that it holds", "a pair that is short pays nobody". The house account is at
+ *   least 0 for every receiver, and `isCovered` is asked before each slice.
+ * - A wrong result that cannot be corrected, or is corrected once it is paid: "pays nobody until
+ *   the result settles". A trigger refuses a result after `settles_at`.
+ * - Cron dies in a slice or runs twice, a damaged account, late deposits, frozen users: the balance
+ *   is the guard, a slice is halved to the account, "pays every holder once". Tokens cannot be
+ *   deposited.
+ * - A wrong, changed or foreign complement: "pairs two markets for good" and "keeps the pair". The
+ *   key of a market contains its venue. A quote names no complement: the trigger copies the
+ *   market's.
  * - One side closed: both close together, so the complement's market is open if the request's is.
- * - Price 1, one unit, fees above the profit, a reserve of 0: "rejects what no pair can back", and the
- *   model (pairs-model.node.test.ts), with fees. Above 2^62: "refuses a match", `required` of others.
+ * - Price 1, one unit, fees above the profit, a reserve of 0: "rejects what no pair can back", and
+ *   the model (pairs-model.node.test.ts), with fees. Above 2^62: "refuses a match", `required` of
+ *   others.
  * - A maker who makes quotes unacceptable: what a match needs is reserved, and of the house a merge
  *   needs what the pair has issued, so USDC never lacks (`u = -y = -n`, J11, the model).
  * - A ladder of quotes of one fund: each reserve is promised in full ("matches once" here).

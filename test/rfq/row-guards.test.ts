@@ -30,6 +30,7 @@ const QUOTE_TERMS: readonly (readonly [column: string, value: Expr])[] = [
   ["key_hash", expr`x'01'`],
   ["terms_hash", expr`x'01'`],
   ["maker_open", expr`maker_open - 1`],
+  ["complement", expr`'venue_four:0x2'`],
 ];
 const REQUEST_TERMS: typeof QUOTE_TERMS = [
   ["request_id", anId()],

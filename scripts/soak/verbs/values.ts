@@ -95,6 +95,8 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
   reasons: ({ dice }) => dice.pick(["trade", "trade,fee", "deposit,withdrawal,release"]),
   address: ({ dice }) => `0x${dice.pick(["aa", "bb", "cc"]).repeat(20)}`,
   to_address: ({ dice }) => `0x${dice.pick(["aa", "bb", "cc"]).repeat(20)}`,
+  addresses: orNull(() => ["0x52908400098527886E0F7030069857D2E4169EE7"]),
+  day: () => new Date().toISOString().slice(0, 10),
   allowed_ips: orNull(() => ["10.0.0.0/8", "127.0.0.1"]),
   expires_at: orNull(({ dice }) => at(dice.between(1, 300) * DAY_MS)),
   not_after: ({ dice }) => at(dice.chance(0.9) ? 20_000 : dice.between(-5_000, 50)),
