@@ -140,7 +140,7 @@ it("`liabilities --at` takes back what has moved since", async () => {
   const at = async (day?: string) =>
     (await inPages("liabilities", day === undefined ? {} : { at: day }, "500"))
       .filter(({ asset_id }) => asset_id === null || asset_id === asset.asset_id)
-      .map((row) => {
+      .map((row): Record<string, unknown> => {
         const owed = BigInt(String(row["owed_to_users"])) + BigInt(String(row["pairs"]));
         return { ...row, pairs: undefined, owed_to_users: `0x${owed.toString(16)}` };
       });
