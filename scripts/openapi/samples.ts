@@ -25,7 +25,6 @@ export const SAMPLE = {
   active_from: "2026-11-20T09:59:30.000Z",
   actor: "session",
   address_id: "0190a0b0-0000-7000-8000-00000000000b",
-  addresses: null,
   address: "0x52908400098527886E0F7030069857D2E4169EE7",
   allowed_ips: ["203.0.113.7", "2001:db8::/32"],
   amount: "0xf4240",

@@ -44,10 +44,10 @@ export const KeyRecord = z
       z.boolean(),
       "Whether the key withdraws only to addresses of the owner's address book",
     ),
-    addresses: described(
-      z.array(z.string()).nullable(),
-      "With `only_listed`: only those of them. Null: all",
-    ),
+    addresses: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: "With `only_listed`: only those of them. Null: all", examples: [null] }),
     require_idempotency: described(
       z.boolean(),
       "Whether requests and quotes that the key signs need `idempotency_key` in the body",

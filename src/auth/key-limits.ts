@@ -16,7 +16,7 @@ export type KeyLimits = {
   readonly paysTo?: ListedAddresses | undefined;
 };
 /** Those that the key names, in lower case. "all" of the owner's address book. */
-export type ListedAddresses = "all" | readonly string[];
+type ListedAddresses = "all" | readonly string[];
 
 export const NO_LIMITS: KeyLimits = { venues: null, maxUsdcPerTrade: null, maxUsdcPerDay: null };
 

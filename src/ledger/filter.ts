@@ -95,7 +95,7 @@ export function hasAmounts({ minAmount, maxAmount }: LedgerFilter): boolean {
 }
 
 /** The bounds of the absolute amount, both included. */
-export function amountBounds({ minAmount = 0n, maxAmount = MAX_NATIVE_UNITS }: LedgerFilter): {
+function amountBounds({ minAmount = 0n, maxAmount = MAX_NATIVE_UNITS }: LedgerFilter): {
   least: bigint;
   most: bigint;
 } {

@@ -45,7 +45,7 @@ const BORDERS = {
  * Condition: seals have moved the user's USDC, but nothing says which. Then the history is cut, and
  * a page of it would be short. A user may have accounts of thousands of other assets.
  */
-export function historyIsCut(userId: string): Expr {
+function historyIsCut(userId: string): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM sealed_owners WHERE owner = ${uuid(userId)})
     AND EXISTS (SELECT 1 FROM accounts a CROSS JOIN sealed_balances b ON b.account_id = a.account_id
       WHERE a.owner = ${uuid(userId)} AND a.asset = ${USDC})`;
