@@ -40,7 +40,12 @@ it.each(operations)(
   "$method $path accepts its examples",
   async ({ method, path, credential, operation }) => {
     const content: Body | undefined = operation.requestBody?.content["application/json"];
-    const body = content === undefined ? {} : { body: JSON.stringify(content.example) };
+    // The example's receiver has a name that nobody resolves, which holds up the thread of all tests.
+    const example = JSON.stringify(content?.example)?.replace(
+      "https://hooks",
+      "http://127.0.0.1:9/",
+    );
+    const body = example === undefined ? {} : { body: example };
     for (const target of targetsOf(path, operation.parameters ?? [])) {
       const user = await newUser();
       const type = { "content-type": "application/json" };

@@ -70,7 +70,7 @@ const checked = (actor: Actor): CheckedActor => checkedActor(session(actor), nul
 const newEndpoint = (actor: CheckedActor) => ({
   actor,
   ip,
-  url: "https://hooks.example.com/",
+  url: "http://127.0.0.1:9/",
   types: ["match.created"],
   prepare: async () => {},
 });
