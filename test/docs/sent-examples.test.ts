@@ -40,7 +40,7 @@ it.each(operations)(
   "$method $path accepts its examples",
   async ({ method, path, credential, operation }) => {
     const content: Body | undefined = operation.requestBody?.content["application/json"];
-    // The example's receiver has a name that nobody resolves, which holds up the thread of all tests.
+    // A name that nobody resolves holds up the thread of all tests.
     const example = JSON.stringify(content?.example)?.replace(
       "https://hooks",
       "http://127.0.0.1:9/",
