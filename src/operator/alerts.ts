@@ -56,11 +56,11 @@ export async function list(context: OperatorContext): Promise<unknown> {
 }
 
 /** The commands that the alert names. */
-function commandsOf({ kind, subject }: Pick<AlertRow, "kind" | "subject">) {
+function commandsOf({ kind, subject, detail }: Omit<AlertRow, "at">) {
   const terms = alertTermsOf(kind);
   return {
     next: terms?.next(subject).join(" ") ?? null,
-    close: terms?.close?.(subject).join(" ") ?? null,
+    close: terms?.close?.(subject, detail).join(" ") ?? null,
   };
 }
 

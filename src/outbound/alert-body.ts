@@ -50,7 +50,7 @@ function dataOf(settings: Deployed, event: AlertEvent) {
     detail: cut(detail),
     urgency: terms?.urgency ?? "ticket",
     next_command: commandOf(terms?.next(subject)),
-    closing_command: commandOf(terms?.close?.(subject)),
+    closing_command: commandOf(terms?.close?.(subject, detail)),
     handbook: handbookOf(kind),
     raised_at: toWireTime(at),
     // A later event says so.

@@ -5,7 +5,7 @@ type Terms = {
   /** A command that shows the cause and changes nothing. Default: `alerts list` of the kind. */
   readonly next?: (subject: string) => readonly string[];
   /** What an operator who knows the cause runs. Default of `review`: `alerts close`. */
-  readonly close?: (subject: string) => readonly string[];
+  readonly close?: (subject: string, detail: string) => readonly string[];
   /**
    * `review`: only `alerts close`, or a command about the same record, because the service cannot
    * tell that the cause is gone. An open alert hides the next case of its kind and subject.
@@ -27,6 +27,8 @@ const restore = shows("restore");
 const withdrawal = (id: string) => ["withdrawals", "show", "--id", id];
 const retry = (id: string) => ["withdrawals", "retry", "--id", id];
 const resume = (chain: string) => ["chain", "resume", chain];
+/** In a reason of the payer to halt: the vault has paid what the database does not know. */
+export const NEEDS_RESTORE = "`restore` finds what was paid";
 /** Ends with the flag of the reason, which the operator must know. */
 const reviewOf = (kind: string) => (subject: string) => [
   "alerts",
@@ -94,7 +96,8 @@ export const ALERTS = {
   payer_halted: {
     urgency: "page",
     next: chainStatus,
-    close: resume,
+    // After a resume the payer would halt again.
+    close: (chain, reasons) => (reasons.includes(NEEDS_RESTORE) ? restore() : resume(chain)),
     closes: "command",
     stops: "payer",
   },

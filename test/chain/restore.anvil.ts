@@ -17,6 +17,7 @@ import { haltPayer } from "../../src/custody/payer/payer-lease.ts";
 import { restorePayments, type RestoreReport } from "../../src/custody/payer/restore-payments.ts";
 import { checkStreams } from "../../src/reconcile/check-events.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
+import { alertTermsOf } from "../../src/platform/alert-kinds.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { memoryBucket } from "../support/audit-bucket.ts";
 import { funded } from "./support/drive.ts";
@@ -58,6 +59,13 @@ async function openRestored() {
 it("a restore halts the payer until every payment has its withdrawal", async () => {
   const { stage, user, lost, queued, payer } = await openRestored();
   expect(await stage.alerts()).toEqual(expect.arrayContaining(["payer_halted", "payment_unknown"]));
+  const { chain } = stage.chain;
+  const halt = await first<{ detail: string }>(
+    env.DB,
+    sql`SELECT detail FROM alerts WHERE kind = 'payer_halted' AND subject = ${chain}`,
+  );
+  const { close } = alertTermsOf("payer_halted") ?? {};
+  expect(close?.(chain, halt?.detail ?? "")).toEqual(["restore"]);
   const without = await restorePayments(stage.watcher, async () => new Map());
   expect(without).toMatchObject({
     rebuilt: 0,

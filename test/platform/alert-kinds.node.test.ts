@@ -69,8 +69,10 @@ it("names a next command that only reads, and no reason in the one that closes",
     for (const subject of ["local", "local:5"]) {
       const { next, close } = alertTermsOf(kind) ?? {};
       expect(isReading(next?.(subject) ?? []), kind).toBe(true);
-      const reason = (close?.(subject) ?? []).findIndex((word) => /^--re(ason|solve)$/.test(word));
-      expect([-1, (close?.(subject).length ?? 0) - 1], kind).toContain(reason);
+      const reason = (close?.(subject, "") ?? []).findIndex((word) =>
+        /^--re(ason|solve)$/.test(word),
+      );
+      expect([-1, (close?.(subject, "").length ?? 0) - 1], kind).toContain(reason);
     }
 });
 

@@ -5,6 +5,7 @@
  * outcome. The watcher reads it from the vault's events (settle-withdrawal.ts).
  */
 import { alertWhile } from "../../platform/alert.ts";
+import { NEEDS_RESTORE } from "../../platform/alert-kinds.ts";
 import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
@@ -104,7 +105,7 @@ async function batchCountDiffers(
   if (nextBatchNo === ours) return false;
   if (!context.agreed) return true;
   if (nextBatchNo > ours) {
-    await haltPayer(context, batchNumbers(nextBatchNo, ours));
+    await haltPayer(context, `${batchNumbers(nextBatchNo, ours)}: ${NEEDS_RESTORE}`);
     return true;
   }
   // The vault is behind after one of our batches reverted or a reorg removed it. The payer waits

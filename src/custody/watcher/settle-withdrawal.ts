@@ -7,6 +7,7 @@ import type { WatcherContext } from "./commit-move.ts";
 import { uuidTextOf } from "../../audit/audit.ts";
 import { inChunks } from "../../platform/chunks.ts";
 import { alertRow, alertRows } from "../../platform/alert.ts";
+import { NEEDS_RESTORE } from "../../platform/alert-kinds.ts";
 import { assetOfEvent, tokenNameOf, tokenSubject } from "../../chain/token.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
 import { SKIP_REASON } from "../../chain/vault-calls.ts";
@@ -272,8 +273,9 @@ function haltOnForeignBatch(group: Group, chain: string): Sql[] {
   const foreign = sql`FROM vault_events e
     WHERE e.recorded_group = ${group.seq} AND e.batch_no IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM transaction_attempts a WHERE a.hash = e.transaction_hash)`;
+  const advice = `pause the vault and revoke the key. ${NEEDS_RESTORE}`;
   const reason = expr`SELECT 'batch ' || e.batch_no || ' of the vault is 0x'
-    || lower(hex(e.transaction_hash)) || ', which the payer has not signed: pause the vault and '
-    || 'revoke the key, then restore' ${foreign} ORDER BY e.batch_no LIMIT 1`;
+    || lower(hex(e.transaction_hash)) || ', which the payer has not signed: ' || ${advice}
+    ${foreign} ORDER BY e.batch_no LIMIT 1`;
   return haltRows(group, chain, { reason, when: sql`EXISTS (SELECT 1 ${foreign})` });
 }
