@@ -1,4 +1,4 @@
-/** The venues of the local stack, the three of docs/interface.md. */
+/** The venues of the local stack, the three of docs/contract.md. */
 export const LOCAL_VENUES = ["venue_one", "venue_two", "venue_three"] as const;
 /** It has no chain: its tokens are issued in pairs. */
 export const CHAINLESS_VENUE = "venue_four";

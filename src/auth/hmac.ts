@@ -1,4 +1,4 @@
-/** Verifies signed requests (interface.md, Authentication). */
+/** Verifies signed requests (docs/openapi.json, Credentials). */
 import { bytesToHex } from "@noble/hashes/utils.js";
 
 const utf8 = new TextEncoder();

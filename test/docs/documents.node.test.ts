@@ -162,21 +162,6 @@ describe("reference documentation", () => {
     expect(read("CHANGELOG.md")).toMatch(new RegExp(`^## \\[${VERSION}\\] - `, "m"));
   });
 
-  it("lists exactly the existing error codes in the contract", () => {
-    const [, section = ""] =
-      /^- \*\*400\*\*(.*?)^Some codes/ms.exec(read("docs/contract.md")) ?? [];
-    const codes = [...section.matchAll(/`(\w+)`/g)].map(([, code = ""]) => code);
-    expect(codes.toSorted()).toEqual([...PROBLEM_CODES].toSorted());
-  });
-
-  it("lists the operator's commands in the contract", () => {
-    const [, section = ""] = /^## 7\.(.*)/ms.exec(read("docs/contract.md")) ?? [];
-    const listed = [...section.matchAll(/`([a-z-]+)(?: ([a-z|-]+))?`/g)].flatMap(
-      ([, noun = "", verbs]) => (verbs?.split("|") ?? [""]).map((verb) => `${noun} ${verb}`.trim()),
-    );
-    expect(listed).toEqual(expect.arrayContaining(COMMANDS.map(({ words }) => words.join(" "))));
-  });
-
   it("shows the contributor a route that does not exist yet", () => {
     const [, route = ""] = /^The task: `GET (\/[a-z/-]+)\?/m.exec(read("CONTRIBUTING.md")) ?? [];
     expect(route).toMatch(/^\/custody\/get-/);

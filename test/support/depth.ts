@@ -1,7 +1,6 @@
 /**
  * How much the tests try. `npm test` is small, `npm run test:release` full: it sets TEST_DEPTH,
  * which vitest.config.ts also gives to workerd. The mutants meet `every` test, with few rounds.
- * docs/testing.md says what only the release run tries.
  */
 import { it } from "vitest";
 
