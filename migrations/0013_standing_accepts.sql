@@ -5,14 +5,13 @@
 -- (src/rfq/trim-rfq.ts).
 --
 -- Example row:
---   request_id 019a…9ef4, requester_id 01a2…c585, asset ’venue_one:0x1’, side ’Bid’, price 650000,
+--   request_id 019a…9ef4, requester_id 01a2…c585, side ’Bid’, price 650000,
 --   api_key_id 019a…77aa, session_epoch NULL, session_expires_at NULL,
 --   mac ’a1.kzQ3nGbZc1mP0rXv7TqYw2LhE9sJdU4oKf8aIiNe6Rg’, changed_by 019a…94b0, changed_group 88,
 --   refused_for ’insufficient_funds’, refused_quote 019a…fd49, refused_group 91
 CREATE TABLE standing_accepts (
   request_id BLOB PRIMARY KEY NOT NULL,
   requester_id BLOB NOT NULL,
-  asset TEXT NOT NULL,
   side TEXT NOT NULL,
   price INTEGER,                -- the worst one. NULL: removed, or the request has ended
   api_key_id BLOB,              -- as in quote_commands
@@ -27,9 +26,6 @@ CREATE TABLE standing_accepts (
   CONSTRAINT standing_accepts_side CHECK (side IN ('Bid', 'Ask')),
   CONSTRAINT standing_accepts_price CHECK (price BETWEEN 1 AND 1000000)
 ) STRICT, WITHOUT ROWID;
-
--- Those of a book.
-CREATE INDEX standing_accepts_book ON standing_accepts (asset) WHERE price IS NOT NULL;
 
 -- Those that are over.
 CREATE INDEX standing_accepts_over ON standing_accepts (request_id) WHERE price IS NULL;

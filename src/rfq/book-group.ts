@@ -1,11 +1,20 @@
 /** Builds a commit group: expires what is due, runs operations, writes events, reads the result. */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
-import { all, atom, join, jsonObject, jsonText, type Sql, sql } from "../platform/sql.ts";
+import {
+  all,
+  atom,
+  type Expr,
+  join,
+  jsonObject,
+  jsonText,
+  type Sql,
+  sql,
+} from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce-rfq.ts";
 import { type Due, expireDue, type ExpiryScope, nextDue } from "./expire.ts";
 import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./rfq-records.ts";
-import { ofMade, readStandingRows, type Standing, standingOf } from "./standing-accept.ts";
+import { type LimitRow, type Limits, limitsOf, ofMade } from "./standing-accept.ts";
 import {
   composeOperations,
   type GroupEffects,
@@ -24,8 +33,8 @@ export type GroupDone = {
   readonly at: number;
   /** Unix milliseconds of the next expiry: of requests only, if the group named the due quotes. */
   readonly nextDue: number | null;
-  /** The requests of the book that accept at a price. */
-  readonly standing: Standing;
+  /** What is known now of the standing accepts of the requests that the operations concern. */
+  readonly limits: Limits;
 };
 
 /** What a group ends first: what is due (the quotes by id if the book knows them), or nothing. */
@@ -47,7 +56,7 @@ export async function commitOperations(
   ];
   // Without named quotes the next instant is that of any quote, too.
   const due = expiry !== "none" && expiry.due !== null ? "requests" : "all";
-  const report = reportOf(group, asset, { made, due });
+  const report = reportOf(group, { asset, due, made, limits: limitsOf(operations) });
   const outcome = await commit(db, group, [...work, report]);
   if (!outcome.committed) return outcome;
   // When D1's response was lost, the stamped rows still say what happened, so the report is read
@@ -65,13 +74,16 @@ export function expiryScope(
 }
 
 /** What the group did, as rows of a kind and their JSON. One statement, because each takes time. */
-function reportOf(group: Group, asset: string, { made, due }: { made: Made; due: Due }): Sql {
+function reportOf(
+  group: Group,
+  { asset, due, made, limits }: { asset: string; due: Due; made: Made; limits: Expr },
+): Sql {
   const kinds = [
     ...RECORD_KINDS.filter(
       (kind) => made[kind] !== undefined || (kind === "match" && made.standing !== undefined),
     ).map((kind) => madeRows(group, made, kind)),
     sql`SELECT 'group' AS kind, json_object('due', d.due, 'at', d.at,
-        'standing', json(${standingOf(asset)}), 'ended', json((
+        'limits', json(${limits}), 'ended', json((
         SELECT json_group_array(hex(e.ended_by)) FROM (
           SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
           SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e))) AS row
@@ -111,7 +123,7 @@ type GroupRow = {
   readonly due: number | null;
   readonly at: number;
   readonly ended: readonly string[];
-  readonly standing: unknown;
+  readonly limits: readonly LimitRow[];
 };
 
 function readReport(rows: readonly ReportRow[]): GroupDone {
@@ -121,10 +133,11 @@ function readReport(rows: readonly ReportRow[]): GroupDone {
     (report.get(kind) ?? []).map(({ row }) => JSON.parse(row) as Row);
   const [group] = of<GroupRow>("group");
   if (group === undefined) throw new Error("the group has no instant");
+  const opened = of<RequestRow>("request");
   return {
     committed: true,
     effects: {
-      requests: new Map(of<RequestRow>("request").map((row) => [row.request_id, row])),
+      requests: new Map(opened.map((row) => [row.request_id, row])),
       quotes: new Map(
         of<readonly Placed[]>("quote")
           .flat()
@@ -137,7 +150,12 @@ function readReport(rows: readonly ReportRow[]): GroupDone {
       endedBy: new Set(group.ended),
       changedBy: new Set(of<string>("standing")),
     },
-    standing: readStandingRows(group.standing),
+    limits: new Map([
+      ...opened.map((row) => [row.request_id, null] as const),
+      ...group.limits.map(
+        ([id, side, price]) => [id, price === null ? null : { side, price }] as const,
+      ),
+    ]),
     at: group.at,
     nextDue: group.due,
     // The rows of a UNION have no order. A push needs that of each stream.

@@ -22,7 +22,7 @@ import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
 import type { BookOperation } from "./book-operation.ts";
-import { mayBeFulfilled, readStanding, type Standing, standingAccepts } from "./standing-accept.ts";
+import { type Limits, mayBeFulfilled, standingAccepts } from "./standing-accept.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
@@ -58,6 +58,8 @@ export const MAX_WAITING_COMMANDS = 2_000;
  * up to seven of their own, which may count against the 1 000 queries of an invocation.
  */
 const STATEMENTS_OF_OWN = 4;
+/** Requests whose standing accepts, or that they have none, are kept. This only bounds memory. */
+const MAX_KNOWN_LIMITS = 20_000;
 /** A guard can fail for a reason that no longer holds when read. Then the operation is retried. */
 const MAX_TRIES = 4;
 /** Milliseconds between checks of waiting commands. Short, as it keeps the object in memory. */
@@ -79,8 +81,8 @@ export class GroupCommitter {
   readonly #settings: CommitterSettings;
   readonly #rejections: RejectionReader;
   readonly #waiting = new FairQueue<Waiting>();
-  /** As of the latest group. The guards decide, so it may be wrong. */
-  #standing: Standing | undefined;
+  /** The guards decide, so it may be wrong. */
+  readonly #limits: Limits = new Map();
   #running = false;
   #lastSize = 0;
   #watchingWaits = false;
@@ -191,7 +193,8 @@ export class GroupCommitter {
     const all = [...group.map(({ operation }) => operation), ...accepts];
     const outcome = await commitOperations(this.#db, this.#settings.asset, all, ends);
     if (!outcome.committed) return outcome;
-    this.#standing = outcome.standing;
+    if (this.#limits.size > MAX_KNOWN_LIMITS) this.#limits.clear();
+    for (const [id, limit] of outcome.limits) this.#limits.set(id, limit);
     if (expiry === "due" && due !== null) this.quotes.ended(due, outcome.at);
     for (const [id, { expires_at: at }] of outcome.effects.quotes) this.quotes.add([id, at]);
     return outcome;
@@ -209,9 +212,8 @@ export class GroupCommitter {
     if (operations.every(({ mayFulfil }) => mayFulfil === undefined)) return [];
     const { asset, maxWaitMs, macKeys } = this.#settings;
     try {
-      this.#standing ??= await readStanding(this.#db, asset);
       const settings = { RFQ_COMMAND_MAX_WAIT_MS: maxWaitMs, cancelsOthers, macKeys };
-      return await standingAccepts(this.#db, operations, this.#standing, settings);
+      return await standingAccepts(this.#db, operations, this.#limits, settings);
     } catch (error) {
       log("warn", "rfq.standing_not_read", { asset, ...errorFields(error) });
       return undefined;
@@ -253,7 +255,7 @@ export class GroupCommitter {
 
   /** An accept weighs as much as four quotes, so at most 64 of them share a batch. */
   #weightOf({ operation }: Waiting): number {
-    const accepts = mayBeFulfilled(operation, this.#standing ?? new Map());
+    const accepts = mayBeFulfilled(operation, this.#limits);
     const own = operation.set === undefined ? STATEMENTS_OF_OWN : 1;
     return own + (accepts ? STATEMENTS_OF_OWN : 0);
   }
@@ -352,7 +354,7 @@ export class GroupCommitter {
       outcome = await claimFence(this.#db, groupId);
     }
     if (outcome === "committed") await this.#pushEvents(groupId);
-    this.#standing = undefined;
+    this.#limits.clear();
     // The alarms of the meantime found no batch to wait for.
     this.#settings.onFailed();
   }

@@ -63,8 +63,11 @@ import type { Side } from "../assets/asset-fields.ts";
 import { type RequestTerms, termsOf } from "./request-terms.ts";
 import { accountAllows, keyAllows, sessionAllowed } from "./trade-limits.ts";
 
-/** The prices of a book's standing accepts, by hexadecimal ids of requests. */
-export type Standing = ReadonlyMap<string, AcceptLimit>;
+/**
+ * What a book knows of the standing accepts of requests, by hexadecimal ids. Null: there is none.
+ * What it does not know it reads before the group.
+ */
+export type Limits = Map<string, AcceptLimit | null>;
 
 /**
  * Who can write SQL can edit or insert a row, which spends the requester's money. So nothing is
@@ -112,9 +115,9 @@ function termsText({ actor, requestId, request, side, price }: Saved): string {
 function save(group: Group, saved: Saved, changedBy: string, keys: MacKeys, when: Sql): Sql {
   const { actor, requestId, side, price } = saved;
   const by = boundColumns(ACTOR_FIELDS, actorRow(actor));
-  return sql`REPLACE INTO standing_accepts (request_id, requester_id, asset, side, price, api_key_id,
+  return sql`REPLACE INTO standing_accepts (request_id, requester_id, side, price, api_key_id,
       session_epoch, session_expires_at, mac, changed_by, changed_group)
-    SELECT r.request_id, r.requester_id, r.asset, ${side}, ${price},
+    SELECT r.request_id, r.requester_id, ${side}, ${price},
       ${join(Object.values<Expr>(by), ", ")}, ${macOf(keys, PURPOSE, [termsText(saved)])},
       ${uuid(changedBy)}, ${group.seq}
     FROM requests r WHERE r.request_id = ${uuid(requestId)} AND ${when}`;
@@ -196,35 +199,43 @@ function preconditions(
   ];
 }
 
-/** Whether the operation is a quote at the price of a standing accept, or sets such a price. */
-export function mayBeFulfilled({ mayFulfil: by }: BookOperation, standing: Standing): boolean {
+/** Whether the operation sets a price, or is a quote that may be as good as one. */
+export function mayBeFulfilled({ mayFulfil: by }: BookOperation, limits: Limits): boolean {
   if (by === undefined || "terms" in by) return by !== undefined;
-  const limit = standing.get(hexId(by.requestId));
-  return limit !== undefined && isWithin(by, limit);
+  const limit = limits.get(hexId(by.requestId));
+  return limit === undefined || (limit !== null && isWithin(by, limit));
 }
 
 /**
  * The operations that accept for the requests on which a group places quotes that are as good, or
- * sets a price. `standing` is what the book knows: the guards decide.
+ * sets a price. What it reads is added to `limits`. The guards decide.
  */
 export async function standingAccepts(
   db: D1Database,
   operations: readonly BookOperation[],
-  standing: Standing,
+  limits: Limits,
   settings: Accepting,
 ): Promise<BookOperation[]> {
   const trusted = new Map<string, string[]>();
   const trust = (id: string, terms: string) => trusted.set(id, [...(trusted.get(id) ?? []), terms]);
-  const quoted: string[] = [];
-  for (const operation of operations) {
-    const { mayFulfil: by } = operation;
-    if (by === undefined || !mayBeFulfilled(operation, standing)) continue;
-    if ("terms" in by) trust(by.requestId, by.terms);
-    else quoted.push(by.requestId);
-  }
-  for (const { id, terms, mac } of await readTerms(db, quoted)) {
-    if (isMacOf(settings.macKeys, PURPOSE, { values: [terms], mac })) trust(readUuid(id), terms);
-    else await raiseAlert(db, "key_row_altered", readUuid(id), "wrong MAC of a standing accept");
+  const quoted = () => {
+    const fitting = operations.filter((operation) => mayBeFulfilled(operation, limits));
+    return new Set(
+      fitting.flatMap(({ mayFulfil: by }) =>
+        by !== undefined && "price" in by ? hexId(by.requestId) : [],
+      ),
+    );
+  };
+  for (const { mayFulfil: by } of operations)
+    if (by !== undefined && "terms" in by) trust(by.requestId, by.terms);
+  const unread = quoted();
+  const rows = new Map((await readTerms(db, [...unread])).map((row) => [row.id, row]));
+  for (const id of unread) limits.set(id, rows.get(id) ?? null);
+  for (const hex of quoted()) {
+    const { terms = "", mac = null } = rows.get(hex) ?? {};
+    const id = readUuid(hex);
+    if (isMacOf(settings.macKeys, PURPOSE, { values: [terms], mac })) trust(id, terms);
+    else await raiseAlert(db, "key_row_altered", id, "wrong MAC of a standing accept");
   }
   return [...trusted].map(([id, terms]) => standingAccept(id, terms, settings));
 }
@@ -234,13 +245,14 @@ type Accepting = Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS"> & {
   readonly macKeys: MacKeys;
 };
 
-type StoredTerms = Readonly<Record<"id" | "terms", string>> & { readonly mac: string | null };
+type StoredTerms = AcceptLimit &
+  Readonly<Record<"id" | "terms", string>> & { readonly mac: string | null };
 
 async function readTerms(db: D1Database, requestIds: readonly string[]): Promise<StoredTerms[]> {
   if (requestIds.length === 0) return [];
   return all<StoredTerms>(
     db,
-    sql`SELECT hex(a.request_id) AS id, ${jsonText(TERMS)} AS terms, a.mac
+    sql`SELECT hex(a.request_id) AS id, a.side, a.price, ${jsonText(TERMS)} AS terms, a.mac
       FROM standing_accepts a JOIN requests r ON r.request_id = a.request_id
       WHERE a.request_id IN (${uuids(requestIds)}) AND a.price IS NOT NULL`,
   );
@@ -314,23 +326,13 @@ const GRANTS: readonly (readonly [reason: string, grant: Expr])[] = [
 ];
 const REASONS = GRANTS.map(([reason, grant]) => sql`WHEN NOT ${grant} THEN ${raw(`'${reason}'`)}`);
 
-type StandingRow = readonly [requestId: string, side: Side, price: number];
+export type LimitRow = readonly [requestId: string, side: Side, price: number | null];
 
-/** A JSON array for the report of a group: the standing accepts of the book. */
-export function standingOf(asset: string): Expr {
+/** JSON of the standing accepts of the requests that the operations open, quote or change. */
+export function limitsOf(operations: readonly BookOperation[]): Expr {
+  const ids = operations.flatMap(({ makes, mayFulfil }) => mayFulfil?.requestId ?? makes?.id ?? []);
   return expr`SELECT json_group_array(json_array(hex(request_id), side, price))
-    FROM standing_accepts WHERE asset = ${asset} AND price IS NOT NULL`;
-}
-
-/** Safe cast: `standingOf` builds the array. */
-export function readStandingRows(rows: unknown): Standing {
-  const read = rows as readonly StandingRow[];
-  return new Map(read.map(([id, side, price]) => [id, { side, price }]));
-}
-
-export async function readStanding(db: D1Database, asset: string): Promise<Standing> {
-  const [row] = await all<{ rows: string }>(db, sql`SELECT ${standingOf(asset)} AS rows`);
-  return readStandingRows(JSON.parse(row?.rows ?? "[]"));
+    FROM standing_accepts WHERE request_id IN (${uuids([...new Set(ids)])})`;
 }
 
 /** Rows of the standing accepts that a group may have changed or refused. */

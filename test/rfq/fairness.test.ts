@@ -73,7 +73,7 @@ describe("the rejections of a group", () => {
       asset: book,
       waitMs: 10,
       maxWaitMs: 60_000,
-      maxOperations: 64,
+      maxOperations: 256,
       macKeys: config(env),
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
@@ -112,7 +112,7 @@ describe("the rejections of a group", () => {
 
     expect(matchOf(results.pop() as Result)).toEqual(match);
     expect(results.map(outcomeOf)).toEqual(sent.map(([, outcome]) => outcome));
-    // The book's standing accepts once, one group, and one read of the reasons.
+    // The standing accepts of both requests, one group, and one read of the reasons.
     expect(count()).toBe(3);
   });
 });

@@ -19,7 +19,7 @@ import {
   placeQuote,
   submit,
 } from "../support/market.ts";
-import { withStatements } from "../support/slow-database.ts";
+import { withBatch, withStatements } from "../support/slow-database.ts";
 import { awakeAndEvicted, connect, storedEvents } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
@@ -187,8 +187,7 @@ describe("what the requester may not do", () => {
 
 describe("a row that was edited by SQL", () => {
   /** Columns that decide nothing: copies for indexes and events, and what happened. */
-  const IDLE =
-    "asset changed_by changed_group refused_for refused_group refused_quote requester_id";
+  const IDLE = "changed_by changed_group refused_for refused_group refused_quote requester_id";
   const CHANGED = {
     BLOB: () => "randomblob(16)",
     INTEGER: (name: string) => `ifnull(${name}, 0) + 1`,
@@ -252,7 +251,7 @@ describe("a row that was edited by SQL", () => {
     const { request_id: id } = await openRequest(requester, book, { amount: 10n });
     await all(
       env.DB,
-      sql`INSERT INTO standing_accepts SELECT ${uuid(id)}, requester_id, asset, side, price,
+      sql`INSERT INTO standing_accepts SELECT ${uuid(id)}, requester_id, side, price,
           api_key_id, session_epoch, session_expires_at, mac, changed_by, changed_group,
           NULL, NULL, NULL
         FROM standing_accepts WHERE request_id = ${uuid(request.request_id)}`,
@@ -299,10 +298,36 @@ describe("makers", () => {
       expect(outcomeOf(await committer.submit(operation))).toBe("ok");
       return [...sent];
     };
-    await statementsOf(other.request_id, 900_000);
+    for (const id of [request.request_id, other.request_id]) await statementsOf(id, 900_000);
     const without = await statementsOf(other.request_id, 600_000);
     expect(await statementsOf(request.request_id, 600_000)).toEqual(without);
     expect(await statementsOf(request.request_id, 400_000)).not.toEqual(without);
+  });
+
+  it("pay for no other request of the book that has a price", async () => {
+    const { book, maker, request } = await openMarket({ maker: RICH });
+    let rowsRead = 0;
+    const db = withBatch(env.DB, async (statements) => {
+      const results = await env.DB.batch(statements);
+      rowsRead = results.reduce((sum, { meta }) => sum + meta.rows_read, 0);
+      return results;
+    });
+    const rowsOf = async (price: number) => {
+      const operation = await operationOf(command.placeQuote(maker, request.request_id, price));
+      expect(outcomeOf(await committerOf(db, book).submit(operation))).toBe("ok");
+      return rowsRead;
+    };
+    for (const price of [900_000, 800_000]) await rowsOf(price);
+    const [before, next] = [await rowsOf(700_000), await rowsOf(600_000)];
+    await all(
+      env.DB,
+      sql`INSERT INTO standing_accepts (request_id, requester_id, side, price, changed_by,
+          changed_group)
+        SELECT randomblob(16), x'00', 'Bid', 1, x'00', 0
+        FROM json_each('[' || substr(replace(hex(zeroblob(1000)), '00', ',0'), 2) || ']')`,
+    );
+    const more = next - before;
+    expect([await rowsOf(500_000), rowsRead]).toEqual([next + more, next + more]);
   });
 
   it("may not set it, and nobody on a request that has ended", async () => {
