@@ -34,7 +34,7 @@ quotes every request with the account maker@demo.example.
   --takers <n>       with them takers who trade there now and then; up to ${MAX_TRADERS}
   --keep             keep the users, balances and chain of the last start
   --dir <path>       the directory of state, logs and stack.json (default: ${DEFAULT_STACK_DIR})
-  --set NAME=VALUE   a setting of the Worker (docs/settings.md); may be repeated
+  --set NAME=VALUE   a setting of the Worker (npm run settings); may be repeated
 
 The service listens on PORT (8787) and the chain on RPC_PORT (8545) of the environment.`;
 

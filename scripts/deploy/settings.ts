@@ -37,7 +37,7 @@ const DeploySettings = z.strictObject({
     }),
   ),
   venues: z.array(z.looseObject({})),
-  /** Other settings of docs/settings.md. */
+  /** Other settings (`npm run settings`). */
   vars: z.record(z.string(), z.string()).default({}),
 });
 export type DeploySettings = z.infer<typeof DeploySettings>;

@@ -1,4 +1,9 @@
-/** Cloudflare's limits and texts of D1's errors (docs/platform.md). workerd enforces only some. */
+/**
+ * Cloudflare's limits (developers.cloudflare.com, pages "limits" of D1 of 2026-04-21, of Workers
+ * and of Durable Objects of 2026-11-23), and texts of D1's errors. workerd enforces `params`,
+ * `statementBytes` and `storedBytes` only. Beyond these, D1 allows a LIKE pattern 50 bytes and a
+ * result 50 000 000, and an alarm that throws is retried six times.
+ */
 export const PLATFORM = {
   /** D1: statements of an invocation, or of one call of an object. */
   queries: 1_000,

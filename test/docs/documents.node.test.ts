@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { COMMANDS } from "../../scripts/operator/commands.ts";
-import { ALERTS, REVIEWED_ALERTS, STOPPING_ALERTS } from "../../src/platform/alert-kinds.ts";
+import { ALERTS } from "../../src/platform/alert-kinds.ts";
 import { PROBLEM_CODES } from "../../src/platform/problem.ts";
 import { VERSION } from "../../src/platform/version.ts";
 
@@ -80,26 +80,6 @@ describe("reference documentation", () => {
     expect(itself).toEqual(kinds((closes) => closes === "itself"));
     const command = [...entriesOf("Alerts that a command closes").keys()];
     expect(command).toEqual(kinds((closes) => closes !== "itself"));
-  });
-
-  it("says of every alert whom it calls, and whether it stops the heartbeat", () => {
-    const [, tickets = "", stopping = ""] =
-      /^These are tickets(.*?)All others page\.(.*?)^##/ms.exec(read("docs/handbook.md")) ?? [];
-    const kindsIn = (text: string) =>
-      [...text.matchAll(/`(\w+)`/g)].flatMap(([, kind = ""]) => (kind in ALERTS ? [kind] : []));
-    const urgencies = Object.entries(ALERTS).filter(([, { urgency }]) => urgency === "ticket");
-    expect(kindsIn(tickets)).toEqual(urgencies.map(([kind]) => kind));
-    expect(kindsIn(stopping)).toEqual(STOPPING_ALERTS);
-  });
-
-  it("names the command that closes an alert in its entry of the handbook", () => {
-    const entries = [...entriesOf("Alerts that a command closes")];
-    const closing = entries.flatMap(([row, text]) => {
-      const [, kind] = /`alerts close --kind (\w+) --subject /.exec(text) ?? [];
-      return kind === undefined ? [] : [{ row, kind }];
-    });
-    expect(closing.map(({ row }) => row)).toEqual(closing.map(({ kind }) => kind));
-    expect(closing.map(({ row }) => row)).toEqual(REVIEWED_ALERTS);
   });
 
   it("tells makers what to do about every error of a quote", () => {

@@ -122,9 +122,7 @@ const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 it("makers quote what was open before they started", { timeout: 180_000 }, async ({ skip }) => {
   const { python, env } = await pythonWithClient(skip);
-  writeFileSync(join(WORK, "maker.py"), readmePrograms().at(-1) ?? "");
   const programs: Record<string, readonly string[]> = {
-    "README of the Python client": [python, join(WORK, "maker.py")],
     "README of the TypeScript client": [process.execPath, typescriptMaker()],
     "examples/maker.py": [python, "examples/maker.py"],
     "examples/market-maker.ts": [process.execPath, "examples/market-maker.ts"],

@@ -11,7 +11,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 const list = (length: number, item: string) => Array.from({ length }, () => item).join(", ");
 const { params, statementBytes, functionArguments, valueBytes } = PLATFORM;
 
-/** If workerd changes, so does the column `local` of docs/platform.md. */
+/** If workerd changes, so does the comment of platform-limits.ts. */
 it.each<[name: string, enforced: boolean, text: string, values: unknown[]]>([
   [
     "parameters",
