@@ -231,7 +231,9 @@ export function wantedQuote(command: Accept, at: Expr): Expr {
 
 export function whyNotAccepted(command: Accept, settings: Config): Question<Result> {
   const { actor } = command;
-  const wanted = sql`SELECT * FROM quote_sides WHERE quote_id = ${wantedQuote(command, NOW)}`;
+  // Without the limit SQLite would join the whole view.
+  const wanted = sql`SELECT * FROM quote_sides
+    WHERE quote_id = ${wantedQuote(command, NOW)} LIMIT 1`;
   return questionOf({
     preconditions: acceptPreconditions(command, settings, NOW),
     facts: {

@@ -120,7 +120,8 @@ export function placeQuote(
           ...earlierFacts(command),
           ...rangeFacts(bound, request.asset),
         },
-        from: sql`FROM requests r CROSS JOIN (SELECT ${select(boundColumns(QUOTE_FIELDS, row))}) c
+        // In this order, because SQLite does not change it: the other one reads all requests.
+        from: sql`FROM (SELECT ${select(boundColumns(QUOTE_FIELDS, row))}) c CROSS JOIN requests r
           WHERE r.request_id = c.request_id`,
         missing: () => reject("request_unknown", `There is no request ${requestId}.`),
       });
