@@ -3,12 +3,12 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { config } from "../../src/platform/config.ts";
-import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { all, type Expr, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { trimRfq } from "../../src/rfq/trim-rfq.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
-import { balances, edit } from "../support/ledger.ts";
+import { balances, edit, fund } from "../support/ledger.ts";
 import {
   command,
   commitCommand,
@@ -21,7 +21,7 @@ import {
 } from "../support/market.ts";
 import { withBatch, withStatements } from "../support/slow-database.ts";
 import { awakeAndEvicted, connect, storedEvents } from "../support/sockets.ts";
-import { newUser } from "../support/users.ts";
+import { newKey, newUser, type TestUser } from "../support/users.ts";
 
 const RICH = { usdc: 1_000_000n, token: 1_000_000n };
 const BID = { price: 500_000, side: "Bid" } as const;
@@ -69,6 +69,17 @@ awakeAndEvicted("a standing accept", (maybeEvict) => {
     expect(await balances(requester.userId, book)).toEqual([1_000_010n, 0n]);
     const shown = await apiOf(requester).get(`/rfq/get-request?request_id=${id}`);
     expect(shown.json).toMatchObject({ status: "matched", accept_price: null, accept_side: null });
+  });
+
+  it("of a request in money takes the amount that the money buys", async () => {
+    const { stream, requester, maker, request } = await market({ amount: 0n, usdcAmount: 9n });
+    await maybeEvict(stream);
+    const match = { price: 450_000, amount: "0x14", usdc_amount: "0x9" };
+    expect(await placeQuote(maker, request.request_id, 450_000)).toMatchObject({
+      status: "accepted",
+      match,
+    });
+    expect(await apiOf(requester).list("/rfq/get-matches")).toMatchObject([match]);
   });
 
   it("is set, changed and removed, and takes an open quote at once", async () => {
@@ -167,21 +178,69 @@ describe("what the requester may not do", () => {
     });
   });
 
-  it.each(["ended", "frozen"])("is not done by a credential that was %s", async (how) => {
+  const ofUser = (statement: (user: Expr) => Sql) => (requester: TestUser) =>
+    all(env.DB, statement(uuid(requester.userId)));
+  const policy = (sessionsTrade: number, most: number | null) =>
+    ofUser(
+      (user) => sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
+          max_trade_usdc_per_day, withdraw_listed_only)
+        VALUES (${user}, 1, 1, ${sessionsTrade}, ${most}, 0)`,
+    );
+  const keyUpTo = (maxUsdcPerTrade: bigint) => (requester: TestUser) =>
+    newKey(requester, ["read", "trade"], {
+      limits: { venues: null, maxUsdcPerDay: null, maxUsdcPerTrade },
+    });
+
+  type Step<Made> = (requester: TestUser, book: AssetKey) => Promise<Made>;
+  const session: Step<Parameters<typeof openRequest>[0]> = async (requester) => requester;
+  const nothing: Step<unknown> = async () => {};
+
+  it.each<
+    [
+      what: string,
+      reason: string | null,
+      change: Step<unknown>,
+      by?: Step<Parameters<typeof openRequest>[0]>,
+    ]
+  >([
+    [
+      "whose session has ended",
+      "credential_ended",
+      ofUser((user) => sql`UPDATE users SET session_epoch = 99 WHERE user_id = ${user}`),
+    ],
+    [
+      "who is frozen",
+      "credential_ended",
+      ofUser((user) => sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${user}`),
+    ],
+    [
+      "whose key is revoked",
+      "credential_ended",
+      ofUser((user) => sql`UPDATE api_keys SET revoked_at = 1 WHERE user_id = ${user}`),
+      keyUpTo(4n),
+    ],
+    ["whose sessions may not trade", "credential_ended", policy(0, null)],
+    ["whose sessions may trade", null, policy(1, null)],
+    ["whose key may give less", "key_limit", nothing, keyUpTo(3n)],
+    ["whose key may give as much", null, nothing, keyUpTo(4n)],
+    ["whose account may give less", "account_limit", policy(1, 3)],
+    ["whose account may give as much", null, policy(1, 4)],
+    [
+      "who can hold no more tokens",
+      "balance_limit",
+      ({ userId }, book) => fund(userId, book, 2n ** 62n - 9n, { chain: "full-test" }),
+    ],
+  ])("is not done for a requester %s", async (_, reason, change, by = session) => {
     const { book, maker } = await market();
     const requester = await newUser({ usdc: 1_000n });
-    const request = await openRequest(requester, book, { amount: 10n, accept: BID });
-    await all(
-      env.DB,
-      how === "frozen"
-        ? sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(requester.userId)}`
-        : sql`UPDATE users SET session_epoch = 99 WHERE user_id = ${uuid(requester.userId)}`,
-    );
-    expect(await placeQuote(maker, request.request_id, 400_000)).toMatchObject({ status: "open" });
-    expect((await storedEvents(accountStream(requester.userId))).at(-1)).toMatchObject({
-      type: "accept.refused",
-      data: { reason: "credential_ended" },
-    });
+    const actor = await by(requester, book);
+    const request = await openRequest(actor, book, { amount: 10n, accept: BID });
+    await change(requester, book);
+    const status = reason === null ? "accepted" : "open";
+    expect(await placeQuote(maker, request.request_id, 400_000)).toMatchObject({ status });
+    const events = await storedEvents(accountStream(requester.userId));
+    const refused = events.filter(({ type }) => type === "accept.refused");
+    expect(refused.map(({ data }) => data["reason"])).toEqual(reason === null ? [] : [reason]);
   });
 });
 

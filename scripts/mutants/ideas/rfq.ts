@@ -77,6 +77,13 @@ export const RFQ: readonly Mutant[] = [
     "tried with every quote": ["(limit !== null && isWithin(by, limit))", "limit !== null"],
     "not read": ["return limit === undefined || (", "return ("],
     "said with each quote": ["AND refused_for IS NULL`", "`"],
+    "whose session may not trade": ['["credential_ended", sessionAllowed(TRADER, GROUP_AT)],', ""],
+    "beyond the key's limit": ['["key_limit", keyAllows(TRADER, TRADED_SIDE, GROUP_AT)],', ""],
+    "beyond the account's limit": [
+      '["account_limit", accountAllows(TRADER, TRADED_SIDE.exposure, GROUP_AT)],',
+      "",
+    ],
+    "more than a balance holds": ['["balance_limit", balancesHold],', ""],
     "open quotes are left": ["mayFulfil: { requestId, terms: termsText(saved) }", ""],
   }),
   ...ideas("src/rfq/last-price.ts", "rfq/protection", {
