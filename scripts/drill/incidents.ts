@@ -118,10 +118,10 @@ export const INCIDENTS: readonly Incident[] = [
         const args = [drill.stack.deployment.usdc, ERC20, 0n, amount] as const;
         return drill.chain.vault({ functionName: "setLimit", args });
       };
-      // One transaction pays at most half of the limit.
+      // One transaction pays at most half of the limit, and a round may still see the old one.
       await setLimit(2n * PAID);
-      await withdraw(drill);
-      await withdraw(drill);
+      await settled(drill, await withdraw(drill));
+      await settled(drill, await withdraw(drill));
       const id = await withdraw(drill);
       return async () => {
         await setLimit(NO_LIMIT);
@@ -175,6 +175,11 @@ export const INCIDENTS: readonly Incident[] = [
     break: async (drill) => {
       // Otherwise it would be paid before it is edited.
       await drill.chain.vault({ functionName: "pause" });
+      await until("the payer to see the pause", PATIENCE_MS, async () => {
+        const options = { kind: "vault_paused" };
+        const seen = (await order(drill.stack, "alerts list", options)) as readonly unknown[];
+        return seen.length > 0 ? true : null;
+      });
       const id = await withdraw(drill);
       const add = (amount: number) =>
         edit(
