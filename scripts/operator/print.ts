@@ -43,6 +43,9 @@ export function formatResult(result: unknown, options: PrintOptions = {}): strin
 function table(rows: unknown[], { wide = false }: PrintOptions): string {
   if (rows.length === 0) return "  (none)";
   if (!rows.every(isRecord)) return rows.map((row) => `  ${cell(row)}`).join("\n");
+  // A command that is cut does not run.
+  if (!wide && rows.some(({ next }) => typeof next === "string"))
+    return rows.map((row) => formatResult(row)).join("\n\n");
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const said = names.filter((name) => rows.some((row) => (row[name] ?? null) !== null));
   const columns = wide || said.length === 0 ? names : said;

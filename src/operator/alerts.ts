@@ -1,6 +1,7 @@
 import { and, desc, eq, gte, isNull, lt } from "drizzle-orm";
 import { REVIEWED_ALERTS, alertTermsOf } from "../platform/alert-kinds.ts";
 import { raiseAlert } from "../platform/alert.ts";
+import { commandText } from "../platform/command-text.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { read } from "../platform/read.ts";
 import { all, sql } from "../platform/sql.ts";
@@ -49,19 +50,21 @@ export async function list(context: OperatorContext): Promise<unknown> {
       age: ageText(row.at),
       at: toWireTime(row.at),
       closed_at: toWireTimeOrNull(row.resolvedAt),
-      ...commandsOf(row),
+      ...commandsOf(context, row),
       detail: row.detail,
     }),
   );
 }
 
 /** The commands that the alert names. */
-function commandsOf({ kind, subject, detail }: Omit<AlertRow, "at">) {
+function commandsOf(
+  { settings }: OperatorContext,
+  { kind, subject, detail }: Omit<AlertRow, "at">,
+) {
   const terms = alertTermsOf(kind);
-  return {
-    next: terms?.next(subject).join(" ") ?? null,
-    close: terms?.close?.(subject, detail).join(" ") ?? null,
-  };
+  const textOf = (words: readonly string[] | undefined) =>
+    words === undefined ? null : commandText(settings, "operator", ...words);
+  return { next: textOf(terms?.next(subject)), close: textOf(terms?.close?.(subject, detail)) };
 }
 
 export type ListedAlert = {
@@ -73,12 +76,12 @@ export type ListedAlert = {
 
 /** Open alerts of a chain or one of its withdrawals, that of the withdrawal first. */
 export async function openAlertsAbout(
-  db: D1Database,
+  context: OperatorContext,
   chain: string,
   withdrawalId: string,
 ): Promise<ListedAlert[]> {
   const rows = await all<AlertRow>(
-    db,
+    context.env.DB,
     sql`SELECT kind, subject, detail, at FROM alerts
       WHERE resolved_at IS NULL AND kind NOT LIKE 'deposit%' AND (subject = ${chain}
         OR instr(subject, ${withdrawalId}) > 0 OR substr(subject, 1, length(${chain}) + 1) = ${chain} || ':')
@@ -86,9 +89,9 @@ export async function openAlertsAbout(
   );
   return rows.map((row) => {
     const { at, ...alert } = row;
-    const commands = commandsOf(row);
+    const commands = commandsOf(context, row);
     // Its reader has already read the withdrawal.
-    const isRead = commands.next?.startsWith("withdrawals show") === true;
+    const isRead = commands.next?.includes(" withdrawals show ") === true;
     return { ...alert, age: ageText(at), next: isRead ? commands.close : commands.next };
   });
 }

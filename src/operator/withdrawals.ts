@@ -9,6 +9,7 @@ import { hasClientId } from "../custody/payment-records.ts";
 import { near } from "../platform/near.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { blob, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
+import { commandText } from "../platform/command-text.ts";
 import { ageText, now, toWireTime } from "../platform/time.ts";
 import { sendNotice } from "../streams/notice.ts";
 import { type ListedAlert, openAlertsAbout } from "./alerts.ts";
@@ -58,13 +59,13 @@ export async function show(context: OperatorContext): Promise<unknown> {
   return Promise.all(
     found.map(async (withdrawal) => {
       const { withdrawal_id, email, status, chain, ...rest } = withdrawal;
-      const alerts = await openAlertsAbout(DB, chain, withdrawal_id);
+      const alerts = await openAlertsAbout(context, chain, withdrawal_id);
       return {
         withdrawal_id,
         email,
         status,
         age: ageText(Date.parse(withdrawal.created_at)),
-        ...(await waitsOf(DB, withdrawal, alerts)),
+        ...(await waitsOf(context, withdrawal, alerts)),
         alerts,
         chain,
         ...rest,
@@ -87,7 +88,7 @@ function conditionOf(context: OperatorContext): Expr {
 
 /** Why it waits, the first reason first, and the command that goes on. */
 async function waitsOf(
-  db: D1Database,
+  { env, settings }: OperatorContext,
   { withdrawal_id, status, user_id, approval_expires_at, transaction_hash }: Listed,
   alerts: readonly ListedAlert[],
 ): Promise<Waits> {
@@ -98,26 +99,27 @@ async function waitsOf(
       cause: `its owner must approve it until ${approval_expires_at ?? "it is cancelled"}`,
       next: null,
     };
+  const next = (...words: readonly string[]) => commandText(settings, "operator", ...words);
   const state = await first<Record<"paused" | "frozen" | "not_before", number | null>>(
-    db,
+    env.DB,
     sql`SELECT (SELECT since FROM kill_switches WHERE name = 'withdrawals_paused') AS paused,
         (SELECT frozen_at FROM users WHERE user_id = ${uuid(user_id)}) AS frozen, not_before
       FROM withdrawals WHERE withdrawal_id = ${uuid(withdrawal_id)}`,
   );
   const isSigned = status === "submitted";
   if (!isSigned && typeof state?.frozen === "number")
-    return { cause: "its owner is frozen", next: `user unfreeze --user-id ${user_id}` };
+    return { cause: "its owner is frozen", next: next("user", "unfreeze", "--user-id", user_id) };
   const [alert] = alerts;
   if (alert !== undefined) return { cause: `${alert.kind}: ${alert.detail}`, next: alert.next };
   if (!isSigned && typeof state?.paused === "number")
     return {
       cause: `withdrawals are paused since ${toWireTime(state.paused)}`,
-      next: "withdrawals resume",
+      next: next("withdrawals", "resume"),
     };
   if (!isSigned && typeof state?.not_before === "number" && state.not_before > now())
     return {
       cause: `the vault skipped it; it is tried again at ${toWireTime(state.not_before)}`,
-      next: `withdrawals retry --id ${withdrawal_id}`,
+      next: next("withdrawals", "retry", "--id", withdrawal_id),
     };
   return isSigned
     ? { cause: `${transaction_hash ?? "its transaction"} waits for its confirmations`, next: null }

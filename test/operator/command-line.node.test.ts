@@ -221,6 +221,11 @@ describe("formatResult", () => {
     expect(formatResult([record, record])).toContain("…");
   });
 
+  it("cuts no command of a list", () => {
+    const next = `npm run operator -- withdrawals retry --id ${"0".repeat(36)} --env production`;
+    expect(formatResult([{ next }, { next: null }])).toBe(`next  ${next}\n\nnext  -`);
+  });
+
   it("formats lists and records within a record as text, not as JSON", () => {
     const row = {
       chain: "local",

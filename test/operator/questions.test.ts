@@ -62,24 +62,24 @@ describe("withdrawals show", () => {
       sql`UPDATE withdrawals SET not_before = 4e12 WHERE withdrawal_id = ${uuid(withdrawalId)}`,
     );
     expect(await shown(withdrawalId)).toMatchObject({
-      next: `withdrawals retry --id ${withdrawalId}`,
+      next: `npm run operator -- withdrawals retry --id ${withdrawalId} --env test`,
     });
     await raiseAlert(env.DB, "gas_low", chain, "holds 1 wei");
     expect(await shown(withdrawalId)).toMatchObject({
       cause: "gas_low: holds 1 wei",
-      next: "chain status",
+      next: "npm run operator -- chain status --env test",
       alerts: [{ kind: "gas_low" }],
     });
     await raiseAlert(env.DB, "withdrawal_parked", withdrawalId, "over the limit");
     expect(await shown(withdrawalId)).toMatchObject({
       cause: "withdrawal_parked: over the limit",
-      next: `withdrawals retry --id ${withdrawalId}`,
+      next: `npm run operator -- withdrawals retry --id ${withdrawalId} --env test`,
       alerts: [{ kind: "withdrawal_parked" }, { kind: "gas_low" }],
     });
     await execute("user freeze", { "user-id": userId });
     expect(await shown(withdrawalId)).toMatchObject({
       cause: "its owner is frozen",
-      next: `user unfreeze --user-id ${userId}`,
+      next: `npm run operator -- user unfreeze --user-id ${userId} --env test`,
     });
     await clearAlert(env.DB, "gas_low", chain);
   });
@@ -124,7 +124,7 @@ it("lists open alerts with their age, and closed ones when asked", async () => {
       subject,
       age: expect.stringMatching(/s$/) as string,
       closed_at: null,
-      next: "chain status",
+      next: "npm run operator -- chain status --env test",
     },
   ]);
   await clearAlert(env.DB, "gas_low", subject);
