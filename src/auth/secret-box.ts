@@ -54,7 +54,10 @@ export async function openOrAlert(
     return await opened;
   } catch (error) {
     if (alerted.holds(id, Date.now())) return undefined;
-    await raiseAlert(db, "key_row_altered", id, `${what} does not open: ${String(error)}`);
+    // What decrypts says nothing that an operator could use.
+    const isAltered = !(error instanceof Error) || error.name === "OperationError";
+    const cause = isAltered ? "it is not what was sealed" : error.message;
+    await raiseAlert(db, "key_row_altered", id, `${what} does not open: ${cause}`);
     alerted.set(id, Date.now() + 60_000);
     return undefined;
   }

@@ -47,10 +47,11 @@ export async function raiseAlert(
   kind: AlertKind,
   subject: string,
   detail: string,
+  when: Sql = TRUE,
 ): Promise<void> {
   const raised = await all(
     db,
-    sql`${alertRow({ at: NOW }, kind, subject, detail)} RETURNING alert_id`,
+    sql`${alertRow({ at: NOW }, kind, subject, detail, when)} RETURNING alert_id`,
   );
   if (raised.length > 0) log("error", `alert.${kind}`, { subject, detail });
 }

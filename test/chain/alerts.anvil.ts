@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { parseEther } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
 import { alertLateWithdrawals } from "../../src/custody/payer/alert-late.ts";
+import { clearAlert, raiseAlert } from "../../src/platform/alert.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { answerAlert } from "../support/pager.ts";
@@ -103,6 +104,11 @@ it("a payer whose rounds fail raises an alert after ten, until one succeeds", as
   // The chain of the test's settings has an endpoint that nobody serves.
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (payer, { storage }) => {
     await storage.put("chain", "local");
+    // The watcher's page says why, so nobody is called twice.
+    await raiseAlert(env.DB, "nodes_disagree", "local", "a test");
+    for (let round = 0; round < 10; round++) await payer.alarm?.();
+    expect(await detailOf("payer_failing", "local")).toBeUndefined();
+    await clearAlert(env.DB, "nodes_disagree", "local");
     const alerts = [];
     for (let round = 0; round < 10; round++) {
       await payer.alarm?.();
@@ -112,7 +118,7 @@ it("a payer whose rounds fail raises an alert after ten, until one succeeds", as
       ...Array.from({ length: 9 }, () => false),
       true,
     ]);
-    expect(alerts.at(-1)).toMatch(/10 rounds.*usable RPC endpoint/);
+    expect(alerts.at(-1)).toMatch(/20 rounds.*usable RPC endpoint/);
     const end = async () => {
       // A chain that is not read yet has nothing to pay, so its rounds succeed.
       await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);

@@ -19,7 +19,10 @@ const LEVELS = "levels";
 
 export class Payer extends ChainObject {
   protected override readonly role = "payer";
-  protected override readonly failing = new FailureAlert("payer_failing");
+  protected override readonly failing = new FailureAlert("payer_failing", [
+    "chain_unreachable",
+    "nodes_disagree",
+  ]);
   readonly #token = uuidv7();
   #leased = false;
   readonly #levels: PayerLevels = {};
