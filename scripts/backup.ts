@@ -8,23 +8,25 @@ import { openChannel } from "./operator/channel.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
 import { runScript } from "./stack/shutdown.ts";
 
-const USAGE = `npm run backup -- --env <name> --out <directory> [--records]
+const USAGE = `npm run backup -- [--env <name>] --out <directory> [--records]
 
 Writes database.sql, objects.json (the archive's objects with their digests) and the objects. A
 repeated backup into the same directory fetches only new objects. The database serves nobody while
 it is exported. docs/deploy.md says how to restore.
 
-  --records   only records.json: what was paid and which addresses were issued since; each minute`;
+  --records   only records.json: what was paid and which addresses were issued since; each minute.
+              Without --env that of the local stack`;
 
 const { env, out, records } = readArguments(USAGE, {
   env: { type: "string" },
   out: { type: "string" },
   records: { type: "boolean", default: false },
 });
-if (env === undefined || out === undefined) refuse("--env and --out are required.", USAGE);
+if (out === undefined || (env === undefined && !records))
+  refuse("--env and --out are required.", USAGE);
 
 await runScript(async (onStop) => {
-  if (records) {
+  if (records || env === undefined) {
     const channel = openChannel({ env, dir: undefined });
     onStop(() => channel.close());
     console.log(`${out}: ${await copyRecords(channel.call, out)} records`);

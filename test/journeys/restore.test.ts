@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { type Address, createPublicClient, http } from "viem";
-import { completeRestore, copyRecords, readRecords } from "../../scripts/deploy/records.ts";
+import { completeRestore, readRecords } from "../../scripts/deploy/records.ts";
+import { runScriptFile } from "../support/node/processes.ts";
 import type { Client } from "../../packages/client/src/index.ts";
 import {
   fund,
@@ -196,6 +197,13 @@ it("an older database pays nothing twice, and `restore` completes its ledger", a
   });
 });
 
+/** As each minute, by the script. */
+async function copyRecords(out: string): Promise<void> {
+  const args = ["--records", "--out", out];
+  const run = runScriptFile("scripts/backup.ts", { args, env: { RFQ_DIR: stack.dir } });
+  expect(await run.exited, run.output()).toBe(0);
+}
+
 type Owed = { owed_to_users: string; issued: string }[];
 
 it("an account that was lost is restored from a backup and the records made since", async () => {
@@ -208,14 +216,14 @@ it("an account that was lost is restored from a backup and the records made sinc
   // The head that the backup's log still has.
   const taken = join(out, "database.sql");
   writeFileSync(taken, "");
-  await copyRecords(stack.operator, out);
+  await copyRecords(out);
   await stack.restartWorker({}, () => {
     utimesSync(taken, new Date(), new Date());
     cpSync(databaseDir(), backup, { recursive: true });
   });
   const { lost, lostAddress } = await afterBackup(traders);
   await stack.runCron();
-  await copyRecords(stack.operator, out);
+  await copyRecords(out);
   const before = {
     ann: await ann.client.custody.usdcBalance(),
     bob: await bob.client.custody.usdcBalance(),
