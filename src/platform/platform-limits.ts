@@ -2,7 +2,10 @@
  * Cloudflare's limits (developers.cloudflare.com, pages "limits" of D1 of 2026-04-21, of Workers
  * and of Durable Objects of 2026-11-23), and texts of D1's errors. workerd enforces `params`,
  * `statementBytes` and `storedBytes` only. Beyond these, D1 allows a LIKE pattern 50 bytes and a
- * result 50 000 000, and an alarm that throws is retried six times.
+ * result 50 000 000, and an alarm that throws is retried six times. A socket receives frames of up
+ * to 32 MiB. The code may have 64 MiB and take 1 s to start. Queues take 5 000 messages a second of
+ * up to 128 000 bytes, deliver each at least once, and retry it up to 100 times. Workers Logs keep
+ * 256 kB of an invocation, for 7 days.
  */
 export const PLATFORM = {
   /** D1: statements of an invocation, or of one call of an object. */
