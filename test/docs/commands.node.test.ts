@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { readCommand } from "../../scripts/deploy/wrangler-command.ts";
-import { parseCommand } from "../../scripts/operator/commands.ts";
+import { commandOf, parseCommand } from "../../scripts/operator/commands.ts";
 import { ALERTS, alertTermsOf } from "../../src/platform/alert-kinds.ts";
 import { commandText } from "../../src/platform/command-text.ts";
 import { printedCommands } from "./printed-commands.ts";
@@ -34,6 +34,29 @@ describe.each(commands)("$document: $text", ({ document, script, words }) => {
     }
   });
 });
+
+it("commands within sentences have the flags that they are given", () => {
+  const documents = [...new Set(commands.map(({ document }) => document))];
+  const unknown = documents.flatMap((document) =>
+    spansOf(document).flatMap((span) => {
+      const command = commandOf(span.split(" "));
+      const known = [...(command?.flags ?? []), ...(command?.user ?? [])].map(({ name }) => name);
+      const given = [...span.matchAll(/ --([\w-]+)/g)].map(([, name = ""]) => name);
+      return given
+        .filter((name) => command !== undefined && ![...known, ...OF_ALL].includes(name))
+        .map((name) => `${document}: ${span}: --${name}`);
+    }),
+  );
+  expect(unknown).toEqual([]);
+});
+
+/** Flags of every command. */
+const OF_ALL = ["env", "json", "wide", "csv"];
+
+const spansOf = (document: string) => {
+  const text = readFileSync(document, "utf8").replaceAll(/```[^]*?```/g, "");
+  return [...text.matchAll(/`([^`]+)`/g)].map(([, span = ""]) => span.replaceAll(/\s+/g, " "));
+};
 
 it.each(Object.keys(ALERTS))("the next command of %s names the deployment", (kind) => {
   const words = alertTermsOf(kind)?.next("local") ?? [];
