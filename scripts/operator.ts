@@ -1,6 +1,6 @@
 /**
  * `npm run operator -- <command>` runs an operator command against the local stack, or against the
- * deployed service with --remote. It calls the Worker's entrypoint `Operator` directly, because no
+ * deployed service with --env. It calls the Worker's entrypoint `Operator` directly, because no
  * public route performs operator work.
  */
 import { createHash, randomBytes } from "node:crypto";

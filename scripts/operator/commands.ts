@@ -27,7 +27,6 @@ const COMMON_FLAGS: readonly Flag[] = [
     "env <name>",
     "the deployed service of deploy.<name>.json, with your Cloudflare credentials",
   ),
-  flag("remote", "the same as --env alone, which it requires"),
   flag("wide", "print ids and texts of lists in full"),
   flag("csv", "print all pages of a list as CSV, amounts in native units"),
   flag("json", "print one JSON object; use `npm run -s` to suppress npm's own output"),
@@ -81,8 +80,6 @@ export function parseCommand(args: string[]): Parsed {
   }
   if (extra.length > (argument === undefined ? 0 : 1))
     throw new UsageError(`unexpected argument "${extra.at(-1)}"`, command);
-  if (values["remote"] === true && values["env"] === undefined)
-    throw new UsageError("--remote requires --env <name>, which names the deployment", command);
   return {
     help: false,
     env: stringOf(values["env"]),

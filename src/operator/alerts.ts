@@ -128,6 +128,6 @@ export async function close(context: OperatorContext): Promise<unknown> {
   if (closed.length > 0) return { kind, subject, closed: true };
   throw new OperatorRejection(
     "no_open_alert",
-    `No alert ${kind} is open about ${subject}. See chain status --wide.`,
+    `No alert ${kind} is open about ${subject}. See alerts list.`,
   );
 }

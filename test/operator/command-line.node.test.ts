@@ -80,11 +80,6 @@ describe("the operator's command line", () => {
     });
   });
 
-  it("takes --remote only with the name of a deployment", () => {
-    expect(() => parse("chain status --remote")).toThrow("--remote requires --env <name>");
-    expect(parse("chain status --remote --env acme")).toMatchObject({ env: "acme" });
-  });
-
   it.each([
     "users",
     "user create",

@@ -45,7 +45,7 @@ export const SERVICE_COMMANDS = {
   "alerts close": {
     flags: [
       needed("kind <kind>", "kind of the alert"),
-      needed("subject <subject>", "subject of the alert, of `chain status --wide`"),
+      needed("subject <subject>", "subject of the alert, of `alerts list`"),
       needed("reason <text>", "reason for the audit event"),
     ],
     help: "close an alert after its review; the next case is then reported",
