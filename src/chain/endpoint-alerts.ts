@@ -35,14 +35,11 @@ export class EndpointAlerts {
     );
     const needed = witnessesOf(chain);
     const usable = chain.rpc_urls.length - failing.length;
-    const effect =
-      usable < needed
-        ? `nothing is credited or paid on ${chain.chain} until ${needed} answer`
-        : "the others are enough";
     for (const { host, method, reason } of failing) {
       const detail =
         `${host} does not answer ${method} (${reason}), for a minute or longer. ` +
-        `${usable} of ${chain.rpc_urls.length} endpoints answer and ${needed} must: ${effect}. ` +
+        `${usable} of ${chain.rpc_urls.length} endpoints answer all, and what is credited or paid ` +
+        `on ${chain.chain} needs ${needed}. ` +
         `Ask its provider, or replace it: ${commandText(settings, "wrangler", ...REPLACE)}`;
       await raiseAlert(db, "endpoint_failing", prefix + host, detail);
     }
