@@ -72,7 +72,11 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
           NEW.backing IS NULL
           OR (
             NEW.backing = iif(NEW.side = 'Bid', 'usdc', 'complement')
-            AND (SELECT k.complement FROM markets k WHERE k.asset = r.asset) IS NOT NULL
+            AND (
+              SELECT k.complement
+              FROM markets k
+              WHERE k.asset = r.asset AND (k.condition IS NULL OR NEW.backing = 'usdc')
+            ) IS NOT NULL
           )
         )
         AND (

@@ -5,6 +5,23 @@
 -- Example: complement ’venue_four:0x2’
 ALTER TABLE markets ADD COLUMN complement TEXT;
 
+-- Of a pair of a venue with a chain: the condition of its token contract, as 0x hex, set once with
+-- the complement.
+-- Example: condition ’0x9a1f…03d2’
+ALTER TABLE markets ADD COLUMN condition TEXT;
+
+-- Which outcome of the condition the token pays for.
+-- Example: slot 0
+ALTER TABLE markets ADD COLUMN slot INTEGER;
+
+-- Of a condition: when its chain showed the result again that had settled. Only then is it final.
+-- Example: read_at 1780279260000
+ALTER TABLE markets ADD COLUMN read_at INTEGER;
+
+-- Of what each holder gets, the millionths that the present pass pays.
+-- Example: pays 1000000
+ALTER TABLE markets ADD COLUMN pays INTEGER NOT NULL DEFAULT 0;
+
 -- From then on a paired market’s result is final, and its holders are paid.
 -- Example: settles_at 1780279200000
 ALTER TABLE markets ADD COLUMN settles_at INTEGER;

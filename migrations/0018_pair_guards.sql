@@ -7,15 +7,32 @@ CREATE UNIQUE INDEX markets_complement ON markets (complement) WHERE complement 
 CREATE INDEX markets_unpaid ON markets (settles_at)
   WHERE settles_at IS NOT NULL AND paid_at IS NULL;
 
+-- A token pays for one outcome of its venue’s conditions.
+CREATE UNIQUE INDEX markets_condition
+  ON markets (substr(asset, 1, instr(asset, ':')), condition, slot) WHERE condition IS NOT NULL;
+
+-- Those whose result is on a chain, by the first of both tokens, until it is final.
+CREATE INDEX markets_unread ON markets (asset) WHERE slot = 0 AND read_at IS NULL;
+
 -- A pair never changes, and a result moves only its own settlement.
 CREATE TRIGGER markets_pair BEFORE UPDATE ON markets BEGIN
   SELECT RAISE(ABORT, 'append-only: a pair never changes')
     WHERE (OLD.complement IS NOT NULL AND NEW.complement IS NOT OLD.complement)
       OR NEW.complement = NEW.asset
+      OR (OLD.complement IS NOT NULL
+        AND (NEW.condition, NEW.slot) IS NOT (OLD.condition, OLD.slot))
+      OR (NEW.condition IS NULL) <> (NEW.slot IS NULL)
+      OR (NEW.condition IS NOT NULL AND (NEW.complement IS NULL OR NEW.slot NOT IN (0, 1)))
+      OR (NEW.read_at IS NOT OLD.read_at
+        AND (OLD.read_at IS NOT NULL OR NEW.condition IS NULL OR NEW.settles_at IS NULL
+          OR NEW.read_at < NEW.settles_at))
       OR (NEW.settles_at IS NOT OLD.settles_at AND NEW.settles_at IS NOT (SELECT settles_at
         FROM market_results WHERE asset = OLD.asset ORDER BY result_id DESC LIMIT 1))
-      OR (OLD.paid_at IS NOT NULL AND NEW.paid_at IS NOT OLD.paid_at)
-      OR (NEW.paid_at IS NOT NULL AND (NEW.settles_at IS NULL OR NEW.paid_at < NEW.settles_at));
+      -- A deposit of the token brings another holder.
+      OR (OLD.paid_at IS NOT NULL AND NEW.paid_at IS NOT OLD.paid_at
+        AND (NEW.paid_at IS NOT NULL OR NEW.condition IS NULL))
+      OR (NEW.paid_at IS NOT NULL AND (NEW.settles_at IS NULL OR NEW.paid_at < NEW.settles_at
+        OR (NEW.condition IS NOT NULL AND NEW.read_at IS NULL)));
 END;
 
 -- A result follows the one that the market has, and ends its trading. A settled one is final.
@@ -28,7 +45,8 @@ CREATE TRIGGER market_results_insert BEFORE INSERT ON market_results BEGIN
       WHERE asset = NEW.asset AND result IS NEW.previous AND result IS NOT NEW.result);
   SELECT RAISE(ABORT, 'append-only: a settled result is final')
     WHERE EXISTS (SELECT 1 FROM markets WHERE asset = NEW.asset
-      AND (settles_at <= NEW.at OR (complement IS NULL) <> (NEW.settles_at IS NULL)
+      AND (iif(condition IS NULL, settles_at, read_at) <= NEW.at
+        OR (complement IS NULL) <> (NEW.settles_at IS NULL)
         OR NEW.settles_at < NEW.at));
 END;
 
@@ -47,6 +65,12 @@ CREATE TRIGGER market_results_update BEFORE UPDATE ON market_results BEGIN
         IS NOT (OLD.result_id, OLD.asset, OLD.result, OLD.previous, OLD.at, OLD.set_group,
         OLD.settles_at)
       OR NEW.told_up_to < OLD.told_up_to OR OLD.told_at IS NOT NULL;
+END;
+
+-- Holders of a settled token who came later are paid, too.
+CREATE TRIGGER deposits_unpaid AFTER UPDATE OF status ON deposits
+WHEN NEW.status = 'credited' BEGIN
+  UPDATE markets SET paid_at = NULL WHERE asset = NEW.asset AND paid_at IS NOT NULL;
 END;
 
 -- What a quote reserves is promised while it is open, as before.

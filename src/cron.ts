@@ -43,6 +43,7 @@ import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
 import { writeCandles } from "./rfq/candles/write-candles.ts";
 import { tellHolders } from "./rfq/markets/tell-holders.ts";
 import { payHolders } from "./rfq/pairs/pay-holders.ts";
+import { readResults } from "./rfq/pairs/read-results.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire.ts";
 import { closeTripped } from "./rfq/protection.ts";
@@ -81,6 +82,7 @@ export const TASKS: readonly Task[] = [
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
   ["measure", measure],
   ["tell_holders", tellHolders],
+  ["read_results", readResults],
   ["pay_holders", (env) => payHolders(env)],
   ["write_candles", (env) => writeCandles(env.DB, config(env))],
   // At last what reads or deletes much.

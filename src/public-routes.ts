@@ -118,6 +118,11 @@ const VenueSchema = z.object({
     z.string().nullable(),
     "Address of the ERC-1155 contract of the outcome tokens; null without a chain",
   ),
+  collateral: described(
+    z.string().nullable(),
+    "Address of the ERC-20 that the outcome tokens pay (Conditional Tokens); null: the venue has " +
+      "no pairs with a `condition`",
+  ),
   min_deposit: u256Out(MIN_DEPOSIT),
   min_request: u256Out(
     "Smallest request in native units: of the token, or of USDC if its size is in USDC",
@@ -198,7 +203,10 @@ function describeConfig(
       default: chain.chain === defaultName,
     })),
     venues: settings.VENUES.map((venue) => ({
-      ...venue,
+      venue_id: venue.venue_id,
+      taker_fee_bps: venue.taker_fee_bps,
+      maker_fee_bps: venue.maker_fee_bps,
+      collateral: venue.collateral ?? null,
       chain: venue.chain ?? null,
       outcome_tokens: venue.outcome_tokens ?? null,
       min_deposit: toHex(BigInt(venue.min_deposit)),

@@ -5,6 +5,7 @@
 import type { MacKeys } from "../audit/event-mac.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { stepUp, type StepUpFields } from "../auth/step-up.ts";
+import { liquidity } from "../ledger/liquidity.ts";
 import { approvalMac } from "../ledger/withdrawal-mac.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
@@ -17,7 +18,6 @@ import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { macOfEntry } from "./withdrawal-addresses.ts";
-import { liquidity } from "./withdrawal-transfers.ts";
 import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
 
 type Approval = {

@@ -8,6 +8,7 @@ import { auditRow, recordOf } from "../audit/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { paymentId } from "../chain/payment-id.ts";
 import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
+import { liquidity } from "../ledger/liquidity.ts";
 import { termsMac } from "../ledger/withdrawal-mac.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
@@ -55,7 +56,7 @@ import {
   WITHDRAWAL_TEXT,
 } from "./payment-records.ts";
 import { isEntry, macOfEntry } from "./withdrawal-addresses.ts";
-import { liquidity, ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
+import { ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
   readonly clientWithdrawalId: string;

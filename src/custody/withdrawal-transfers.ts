@@ -1,7 +1,6 @@
-import { IN_FLIGHT } from "../assets/withdrawal-status.ts";
 import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
-import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
 
 /** What a withdrawal moves when it is queued, when it is paid, and when it ends without payment. */
 export const QUEUED = {
@@ -23,18 +22,6 @@ export function ofWithdrawals(where: Sql, to: Sql = sql`w.user_id`): Sql {
   return sql`SELECT w.user_id AS from_owner, ${to} AS to_owner, w.asset AS asset,
       w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
     FROM withdrawals w WHERE ${where}`;
-}
-
-/** What the chain has issued, its external account's negative balance, less what is in flight. */
-export function liquidity({
-  chain,
-  asset,
-}: Readonly<Record<"chain" | "asset", string | Expr>>): Expr {
-  return expr`coalesce((SELECT -a.balance FROM accounts a
-      WHERE a.owner = CAST('external:' || ${chain} AS BLOB) AND a.asset = ${asset}
-        AND a.kind = 'external'), 0)
-    - coalesce((SELECT sum(o.amount) FROM withdrawals o INDEXED BY withdrawals_open
-      WHERE o.chain = ${chain} AND o.asset = ${asset} AND o.status ${IN_FLIGHT}), 0)`;
 }
 
 /** Returns the amounts of the withdrawals that the group has failed or cancelled. */

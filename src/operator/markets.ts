@@ -2,6 +2,8 @@
 import * as z from "zod";
 import { type AssetKey, assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";
+import { conditionsOf } from "../chain/conditions.ts";
+import { describe } from "../chain/rpc.ts";
 import { MAX_PAGE } from "../http/cursor.ts";
 import { chainlessVenues } from "../platform/config.ts";
 import { invalidRequest, type Problem, problem } from "../platform/problem.ts";
@@ -10,7 +12,12 @@ import { MARKET_STATUSES } from "../rfq/markets/market.ts";
 import { MAX_MARKETS, MarketList, wordsOf } from "../rfq/markets/market-list.ts";
 import { marketsQuery, MarketTerms, resultField } from "../rfq/markets/schemas.ts";
 import { resolveMarket } from "../rfq/markets/resolve-market.ts";
-import { closeMarket, type MarketRejection, setMarkets } from "../rfq/markets/set-markets.ts";
+import {
+  closeMarket,
+  type MarketRejection,
+  setMarkets,
+  type StatedTerms,
+} from "../rfq/markets/set-markets.ts";
 import { recordBy } from "../audit/audit.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {
@@ -48,6 +55,7 @@ export async function set(context: OperatorContext): Promise<unknown> {
     closes_at: optional(context, "closes-at"),
     test: flag(context, "test"),
     complement: optional(context, "complement"),
+    condition: optional(context, "condition"),
   });
   if (terms === undefined) throw optionErrors(error);
   checkVenues(context, [terms.venue_id], "--venue");
@@ -93,14 +101,44 @@ async function store(
   );
   if (onChain !== undefined)
     throw invalidRequest([
-      { path: "--complement", message: `${onChain.venue_id} has a chain, so it has no pairs` },
+      { path: "--complement", message: `${onChain.venue_id} has a chain: name the condition` },
     ]);
-  const result = await setMarkets(context.env, terms, {
+  const result = await setMarkets(context.env, await withPositions(context, terms), {
     ...change,
     record: recordBy(actorOf(context), change.kind, { subjectId: change.subject }),
   });
   if (typeof result === "number") return { markets: terms.length, cancelled_requests: result };
   throw new OperatorRejection(result.code, REASONS[result.code](result.asset));
+}
+
+/** The terms with the complement that the token contract names. No operator states it. */
+async function withPositions(
+  { env, settings }: OperatorContext,
+  terms: readonly MarketTerms[],
+): Promise<StatedTerms[]> {
+  const positions = new Map<string, readonly string[]>();
+  const named = terms.filter(({ condition }) => typeof condition === "string");
+  for (const [venue, ofVenue] of Map.groupBy(named, ({ venue_id }) => venue_id)) {
+    const conditions = [...new Set(ofVenue.flatMap(({ condition }) => condition ?? []))];
+    const found = await conditionsOf(env.DB, settings, venue)
+      .then((contract) => contract.positions(conditions))
+      .catch((error: unknown): never => {
+        throw new OperatorRejection("condition_unreadable", describe(error));
+      });
+    for (const [index, ids] of found.entries()) positions.set(`${venue}:${conditions[index]}`, ids);
+  }
+  return terms.map((one) => {
+    if (typeof one.condition !== "string") return one;
+    const ids = positions.get(`${one.venue_id}:${one.condition}`) ?? [];
+    const slot = ids.indexOf(one.asset_id);
+    if (slot < 0)
+      throw new OperatorRejection(
+        "condition_mismatch",
+        `${one.venue_id}:${one.asset_id} is neither outcome of an open condition ${one.condition} ` +
+          "with two outcomes and the collateral of the venue.",
+      );
+    return { ...one, complement: ids[1 - slot] ?? null, slot };
+  });
 }
 
 const REASONS: Readonly<
@@ -117,7 +155,7 @@ const REASONS: Readonly<
     `${asset ?? "A market"} has a result: it keeps its name and never trades again.`,
   complement_mismatch: (asset) =>
     `${asset} and its complement must be two listed markets of one venue that close together, ` +
-    "and a pair never changes.",
+    "and a pair and its condition never change.",
   outcome_listed: (asset) =>
     `Another open market of the venue has the title and outcome of ${asset}. Close that first.`,
 };
@@ -144,6 +182,11 @@ export async function resolve(context: OperatorContext): Promise<unknown> {
   if (resolved === undefined) throw notListed(asset);
   if (resolved === "settled")
     throw new OperatorRejection("market_settled", `The result of ${asset} is final and is paid.`);
+  if (resolved === "conditional")
+    throw new OperatorRejection(
+      "market_conditional",
+      `The chain has shown no result of ${asset} yet. Operators only correct one that it has shown.`,
+    );
   const { previous, cancelled, complement } = resolved;
   return { asset, result, previous, complement, status: "closed", cancelled_requests: cancelled };
 }

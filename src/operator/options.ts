@@ -54,7 +54,7 @@ export const OPTIONS: Readonly<Record<CommandName, string>> = {
   makers: PAGE,
   "market set":
     `${MARKET} title outcome url event-id category description rules-url closes-at test reopen ` +
-    "correct complement",
+    "correct complement condition",
   "market import": "markets correct",
   "market close": MARKET,
   "market resolve": `${MARKET} result`,

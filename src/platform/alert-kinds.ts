@@ -118,6 +118,12 @@ export const ALERTS = {
     close: (id) => ["stuck", "end", "--id", id],
     closes: "command",
   },
+  result_differs: {
+    urgency: "page",
+    next: (asset) => ["market", "list", "--venue", asset.split(":")[0] ?? ""],
+    // The operators learn from the chain what it pays. It closes once the chain shows the same.
+    closes: "itself",
+  },
   schema_drift: { urgency: "page", next: shows("alerts", "list", "--wide"), closes: "itself" },
   seal_mismatch: {
     urgency: "page",

@@ -27,6 +27,10 @@ export function checkTables(settings: Config): Config {
   for (const venue of settings.VENUES) {
     if ((venue.chain === undefined) !== (venue.outcome_tokens === undefined))
       throw new SettingsError(`${venue.venue_id} has only one of chain and outcome_tokens`);
+    if (venue.chain === undefined && venue.collateral !== undefined)
+      throw new SettingsError(`${venue.venue_id} has a collateral and no chain`);
+    if (venue.collateral === undefined && venue.float_account !== undefined)
+      throw new SettingsError(`${venue.venue_id} has a float_account and no collateral`);
     if (venue.chain !== undefined && !chains.has(venue.chain))
       throw new SettingsError(`VENUES assigns ${venue.venue_id} to an unknown chain`);
   }

@@ -94,6 +94,14 @@ const VenueSetting = z.strictObject({
   chain: z.string().optional(),
   /** The contract of its tokens on the chain. */
   outcome_tokens: address.optional(),
+  /**
+   * The ERC-20 that the tokens pay, if their contract is Conditional Tokens. With it the venue has
+   * pairs. A unit of it must be worth one of USDC, also after fees of the contract. The chain needs
+   * two RPC endpoints.
+   */
+  collateral: address.optional(),
+  /** A user who pays for tokens of settled pairs what the pairs lack, and takes the tokens. */
+  float_account: z.uuid().toLowerCase().optional(),
   /** In native units of each outcome token. */
   min_deposit: minDeposit,
   /**
@@ -354,6 +362,7 @@ export const Settings = z.object({
 });
 
 export type Config = z.infer<typeof Settings>;
+export type VenueSettings = Config["VENUES"][number];
 export type ChainConfig = Config["CHAINS"][number];
 
 /** A deployment with a larger setting fails with nothing but the number of an error. */

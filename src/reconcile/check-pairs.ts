@@ -18,8 +18,11 @@ const PAIR = {
     AND a.owner = CAST('pair:' || min(m.asset, c.asset) AS BLOB)`),
   first_result: typed<number | null>("m.result"),
   second_result: typed<number | null>("c.result"),
-  settled: typed<number>(`coalesce(m.settles_at, c.settles_at)
+  settled: typed<number>(`coalesce(iif(m.condition IS NULL, m.settles_at, m.read_at),
+      iif(c.condition IS NULL, c.settles_at, c.read_at))
     <= (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)`),
+  // A chain’s fractions are rounded down, both.
+  lost: typed<number>("iif(m.condition IS NULL, 0, 1)"),
 };
 
 const ONE = 1_000_000n;
@@ -42,7 +45,10 @@ export async function checkPairs(db: D1Database, chunk: Chunk): Promise<Differen
     const [first, second, usdc] = [BigInt(row.first), BigInt(row.second), BigInt(row.usdc)];
     const [one, other] = [BigInt(row.first_result ?? 0), BigInt(row.second_result ?? 0)];
     const owed = row.settled === 1 ? first * one + second * other : first * ONE;
-    const isWhole = row.settled === 1 ? one + other === ONE : first === usdc && second === usdc;
+    const isWhole =
+      row.settled === 1
+        ? usdc >= 0n && one + other <= ONE && one + other >= ONE - BigInt(row.lost)
+        : first === usdc && second === usdc;
     if (row.is_pair === 1 && isWhole && usdc * ONE >= owed) return [];
     return [
       {

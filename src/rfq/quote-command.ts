@@ -92,6 +92,15 @@ export function complementOf(asset: Expr): Expr {
   return expr`SELECT k.complement FROM markets k WHERE k.asset = ${asset}`;
 }
 
+/**
+ * Scalar: as `complementOf`, if the pair can take part. One with a chain may lack the USDC to take
+ * tokens back, because others came by deposit.
+ */
+export function backingOf(asset: Expr, backing: Expr): Expr {
+  return expr`SELECT k.complement FROM markets k
+    WHERE k.asset = ${asset} AND (k.condition IS NULL OR ${backing} = 'usdc')`;
+}
+
 /** Scalar over `requests r`: what the quote reserves. A command does not know the complement. */
 export function reserveAssetOf(c: Columns<"backing" | "reserve_asset">): Expr {
   return expr`iif(${c.backing} = 'complement', ${complementOf(atom("r.asset"))},

@@ -43,7 +43,7 @@ import {
 import type { RequestStatus } from "./statuses.ts";
 import {
   type CommandColumns,
-  complementOf,
+  backingOf,
   type QuoteTerms,
   reserveAssetOf,
 } from "./quote-command.ts";
@@ -154,10 +154,10 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => expr`${c.backing} IS NULL OR (
       ${c.backing} = iif(${c.side} = 'Bid', 'usdc', 'complement')
-      AND ${complementOf(atom("r.asset"))} IS NOT NULL)`,
-    reject: ({ complement }, { request }) =>
-      complement === null
-        ? reject("not_paired", `${request.asset} has no complement.`)
+      AND ${backingOf(atom("r.asset"), c.backing)} IS NOT NULL)`,
+    reject: ({ complement }, { request, terms }) =>
+      complement === null || (terms.backing === "complement" && terms.side === "Ask")
+        ? reject("not_paired", `${request.asset} has no complement, or none that backs an Ask.`)
         : reject("side_mismatch", "A complement backs an Ask only."),
   },
   {

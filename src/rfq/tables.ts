@@ -19,5 +19,8 @@ export const markets = sqliteTable("markets", {
   changedGroup: integer("changed_group").notNull(),
   result: integer("result"),
   complement: text("complement"),
+  condition: text("condition"),
+  slot: integer("slot"),
   settlesAt: integer("settles_at"),
+  readAt: integer("read_at"),
 });

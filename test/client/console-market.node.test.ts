@@ -102,6 +102,9 @@ describe("market cards", () => {
     result: null,
     resolved_by: "venue",
     complement_asset_id: null,
+    condition: null,
+    withdrawable: null,
+    issued: null,
     settles_at: null,
   });
   // Safe cast: the cards read these members only.

@@ -41,6 +41,7 @@ const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
   payment_unmined: "test/operator/questions.test.ts",
   reconciliation: "test/reconcile/reconcile.test.ts",
   record_stuck: "test/rfq/set-aside.test.ts",
+  result_differs: "test/chain/pairs.anvil.ts",
   schema_drift: "test/platform/watch-schema.test.ts",
   seal_mismatch: "test/archive/sealer-alerts.test.ts",
   sealer_behind: "test/archive/sealer-alerts.test.ts",

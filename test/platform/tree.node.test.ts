@@ -53,7 +53,12 @@ const SEVERAL_WRITERS: Readonly<Record<string, readonly string[]>> = {
   // A halt by an operator, by the limit of storage, and by missing holdings.
   kill_switches: ["custody/operator-commands", "platform/storage", "reconcile/check-holdings"],
   checked_balances: ["reconcile/check-journal", "reconcile/scans"],
-  ledger_checkpoints: ["reconcile/check-holdings", "reconcile/reconcile", "rfq/pairs/pay-holders"],
+  ledger_checkpoints: [
+    "reconcile/check-holdings",
+    "reconcile/reconcile",
+    "rfq/pairs/pay-holders",
+    "rfq/pairs/read-results",
+  ],
   sealed_owners: ["archive/check-owners", "archive/seal-row"],
 };
 

@@ -161,7 +161,7 @@ const STATED = readStated(`
   markets
     display: asset title outcome url closes_at closed_at test changed_group result event_id
     display: category description rules_url folded
-    money: complement settles_at paid_at
+    money: complement condition slot settles_at read_at pays paid_at
   matches
     found: match_id request_id quote_id requester_id maker_id asset side amount price usdc_amount
     found: taker_fee maker_fee matched_group complement

@@ -27,13 +27,19 @@
  *   needs what the pair has issued, so USDC never lacks (`u = -y = -n`, J11, the model).
  * - A ladder of quotes of one fund: each reserve is promised in full ("matches once" here).
  * - Edits by SQL of complement, result or rows: test/reconcile/edits.test.ts and tampering.test.ts.
- * - Conversions, converters, vaults, reorganisations, two endpoints or chains, restores to before a
- *   conversion, dust deposits, gas, withdrawals in flight at the result: no pair has a chain
- *   (`market set` refuses it), and its tokens enter and leave by no deposit and no withdrawal.
+ * - Conversions, converters, vaults and their gas: none exists. The float account converts with its
+ *   own wallet, by ordinary deposits and withdrawals.
+ * - A lying or single endpoint, a wrong first result, a correction, late and dust deposits, cron
+ *   that dies: test/chain/pairs.anvil.ts, on the real contract. `u = -y = -n` until the result is final,
+ *   so no deposit, withdrawal, reorganisation or restore touches what a pair owes.
+ * - Deposited winners take what was minted against: all get the same part (`pays`), and none is
+ *   paid by order of account.
  */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { all, sql } from "../../src/platform/sql.ts";
+import { recordBy } from "../../src/audit/audit.ts";
+import { setMarkets } from "../../src/rfq/markets/set-markets.ts";
 import { payHolders } from "../../src/rfq/pairs/pay-holders.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
@@ -179,6 +185,28 @@ it("rejects what no pair can back", async () => {
     code: "insufficient_funds",
     required: "0x1",
     available: "0x0",
+  });
+});
+
+it("backs no Ask with the complement if others come by deposit", async () => {
+  const [yes, no] = [newAsset(), newAsset()];
+  const terms = { title: `Question ${yes.key}`, test: false };
+  const list = ({ venue_id, asset_id }: TestAsset, outcome: string, more: object = {}) =>
+    setMarkets(env, [{ ...terms, venue_id, asset_id, outcome, ...more }], {
+      record: recordBy("operator:test", "market_set", { subjectId: asset_id }),
+      reopen: false,
+      corrects: false,
+    });
+  expect(await list(yes, "Yes")).toBe(0);
+  const paired = { complement: yes.asset_id, condition: `0x${"1".repeat(64)}`, slot: 1 };
+  expect(await list(no, "No", paired)).toBe(0);
+  const taker = await newUser({ usdc: 100n, [yes.key]: 100n });
+  const maker = await newUser({ usdc: 100n, [no.key]: 100n });
+  const selling = await ask(taker, yes, 100n, "Ask");
+  expect((await quote(maker, selling, 500_000, complement)).json["code"]).toBe("not_paired");
+  const buying = await ask(taker, yes, 100n);
+  expect((await quote(maker, buying, 500_000, usdc)).json).toMatchObject({
+    reserve: { asset_id: null, amount: "0x32" },
   });
 });
 

@@ -28,7 +28,10 @@ const terms: fc.Arbitrary<Omit<Market, "folded">> = fc.record({
   changedGroup: fc.nat(9),
   result: fc.constant(null),
   complement: fc.constant(null),
+  condition: fc.constant(null),
+  slot: fc.constant(null),
   settlesAt: fc.constant(null),
+  readAt: fc.constant(null),
 });
 
 const market = terms.map((one): Market => ({
@@ -125,7 +128,10 @@ it("a page of no items repeats the cursor it was given", () => {
     changedGroup: 1,
     result: null,
     complement: null,
+    condition: null,
+    slot: null,
     settlesAt: null,
+    readAt: null,
   };
   const known = { byAsset: new Map([[one.asset, one]]), sorted: [one] };
   const empty = { limit: 0, words: [] };

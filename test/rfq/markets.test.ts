@@ -502,6 +502,9 @@ describe("GET /markets", () => {
       result: null,
       resolved_by: "venue",
       complement_asset_id: null,
+      condition: null,
+      withdrawable: null,
+      issued: null,
       settles_at: null,
     });
     await execute("market close", named(asset));

@@ -185,6 +185,8 @@ export type ServiceConfig = {
     /** Null: its tokens exist in this service only, in pairs. */
     chain: string | null;
     outcome_tokens: string | null;
+    /** What the tokens of its pairs pay. */
+    collateral: string | null;
     /** As `min_deposit` of a chain, for each outcome token of the venue. */
     min_deposit: bigint;
     /** Smallest request: in units of the token, or of USDC if its size is in USDC. */
@@ -229,8 +231,14 @@ export type Market = {
   status: "open" | "closed";
   /** What one token pays, scaled by 1e6. Null until the operators have set it. */
   result: number | null;
-  /** `operator`: the venue has no chain, and the service pays the result. */
+  /** `operator`: the venue has no chain. The service pays the results of all pairs. */
   resolved_by: "operator" | "venue";
+  /** Whose result the pair's tokens pay. */
+  condition: string | null;
+  /** Native units of such a pair that can be withdrawn now. */
+  withdrawable: bigint | null;
+  /** What the pair has issued for USDC, in native units. */
+  issued: bigint | null;
   /** The other token of the pair. Null: not paired. */
   complement_asset_id: string | null;
   /** From then on the result of a pair is final and paid. Null: no result, or not paired. */

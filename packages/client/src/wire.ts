@@ -33,6 +33,8 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "min_priced_trade",
   "min_withdrawal",
   "max_withdrawal",
+  "withdrawable",
+  "issued",
 ]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;

@@ -29,7 +29,10 @@ export const RFQ: readonly Mutant[] = [
     },
   ),
   ...ideas("src/rfq/quote-preconditions.ts", "rfq/backing", {
-    "a pair backs an unpaired asset": ['AND ${complementOf(atom("r.asset"))} IS NOT NULL)`', ")`"],
+    "a pair backs an unpaired asset": [
+      'AND ${backingOf(atom("r.asset"), c.backing)} IS NOT NULL)`',
+      ")`",
+    ],
     "a complement backs a Bid": ["= iif(${c.side} = 'Bid', 'usdc', 'complement')", "IS NOT NULL"],
     "the maker gives the pair nothing": [
       ">= iif(${c.side} = 'Bid', 1,",
@@ -211,7 +214,7 @@ export const RFQ: readonly Mutant[] = [
   ...ideas("src/rfq/pairs/redeem.ts", "rfq/pairs", {
     "more than is free": ["BETWEEN 1 AND ${O.free}`", "BETWEEN 1 AND ${O.free} + 1`"],
     "a key acts again": ["expr: expr`NOT EXISTS (SELECT 1 ${ofKey(order, O.at)})`", "expr: TRUE"],
-    "a short pair pays": ["...(isSplit ? [] : [PAIR_PAYS]),", ""],
+    "a short pair pays": ["[PAIR_PAYS] : [PAIR_PAYS, chainPays(order)]", "[] : [chainPays(order)]"],
     "a closed market issues": ["thrown(marketOpen(O.asset, O.at)), ", ""],
     "a paused venue redeems": ["WHERE p.venue = ${O.venue})`", "WHERE p.venue = '')`"],
     "a merge counts the price twice": ["WHEN j.key = 0 THEN", "WHEN 1 THEN"],
@@ -222,16 +225,42 @@ export const RFQ: readonly Mutant[] = [
       "coalesce((SELECT balance - promised FROM",
       "coalesce((SELECT balance FROM",
     ],
-    "a pair is always covered": ["m.result + c.result = ${scale} AND", "1 OR"],
+    "a pair is always covered": ["m.result + c.result <= ${scale} AND", "1 OR"],
   }),
   ...ideas("src/rfq/pairs/pay-holders.ts", "rfq/pairs rfq/pairs-model", {
     "paid before it settles": ["m.settles_at <= ${at} AND", "m.settles_at IS NOT NULL AND"],
     "a paused venue is paid": [
-      "NOT EXISTS (\n        SELECT 1 FROM paused_venues v",
-      "EXISTS (\n        SELECT 1 FROM paused_venues v",
+      "NOT EXISTS (\n        SELECT 1 FROM paused_venues p",
+      "EXISTS (\n        SELECT 1 FROM paused_venues p",
     ],
-    "paid while somebody holds": ['atom("m.asset"))} = 0`', 'atom("m.asset"))} <= 0`'],
+    "paid while somebody holds": ["AND ${ISSUED} =", "AND ${ISSUED} >="],
     "nobody is told that holders wait": ["m.settles_at <= ${NOW} - ${literal(LATE_MS)}", "0"],
+  }),
+  ...ideas("src/rfq/pairs/pay-holders.ts", "chain/pairs", {
+    "the float account is paid": [" AND a.owner IS NOT d.float_owner", ""],
+    "the first holders are paid": [
+      "max(0, CAST(${ALL} * (usdc * 1.0 / owes) AS INTEGER) - 1)",
+      "${ALL}",
+    ],
+    "what is paid in part costs too few": [
+      "(usdc % result * ${ALL} + result - 1)",
+      "(usdc % result * ${ALL})",
+    ],
+    "the float account buys too much": ["expr`owes - usdc`", "expr`owes`"],
+  }),
+  ...ideas("src/rfq/pairs/redeem.ts", "chain/pairs", {
+    "a pair redeems what others wait for": [">= coalesce((${owed}), 0)", ">= 0"],
+    "a pair redeems more than it issued": [
+      "${pairBalance(O.pair, IN_USDC)} >= ${O.amount})`,\n    ({ held })",
+      "1)`,\n    ({ held })",
+    ],
+  }),
+  ...ideas("src/rfq/pairs/read-results.ts", "chain/pairs", {
+    "another result is paid": ["if (!isSame)", "if (false)"],
+  }),
+  ...ideas("src/chain/conditions.ts", "chain/pairs", {
+    "one endpoint suffices": ["witnessesOf(chain) < 2", "witnessesOf(chain) < 1"],
+    "a resolved condition is paired": ["&& facts[2 * index + 1] === 0n", ""],
   }),
   ...ideas("src/reconcile/check-pairs.ts", "rfq/pairs", {
     "a short pair unseen": ["&& usdc * ONE >= owed", ""],

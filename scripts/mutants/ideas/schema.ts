@@ -135,7 +135,10 @@ export const SCHEMA: readonly Mutant[] = [
       "BEFORE UPDATE OF complement ON quotes BEGIN",
       "BEFORE UPDATE OF complement ON quotes WHEN 0 BEGIN",
     ],
-    "schema: a settled result is corrected": ["AND (settles_at <= NEW.at OR", "AND (0 OR"],
+    "schema: a settled result is corrected": [
+      "iif(condition IS NULL, settles_at, read_at) <= NEW.at",
+      "0",
+    ],
     "schema: a pair changes": ["NEW.complement IS NOT OLD.complement)", "0)"],
   }),
 ];

@@ -84,6 +84,7 @@ export const TRADING_COMMANDS = {
       flag("category <text>", "under which lists show it"),
       flag("closes-at <time>", "RFC 3339; an earlier one cancels what is open; default: never"),
       flag("complement <0x…>", "the other token of its pair, for good; a venue without a chain"),
+      flag("condition <0x…>", "of the venue's contract: pairs its two tokens, for good"),
       flag("test", "for trials: left out of lists, tape and candles"),
       flag("reopen", "open it again after `market close`"),
       CORRECT,

@@ -9,13 +9,16 @@ import { type Config, chainlessVenues } from "../../platform/config.ts";
 import { invalidRequest } from "../../platform/problem.ts";
 import { read } from "../../platform/read.ts";
 import { markets } from "../tables.ts";
-import { type Market, type MarketStatus, marketStatus, marketView } from "./market.ts";
+import { readStock } from "../pairs/chain-stock.ts";
+import { type Market, type MarketStatus, marketStatus, marketView, type Stock } from "./market.ts";
 
 /** Bounds the memory of each isolate and the work of a search. */
 export const MAX_MARKETS = 20_000;
 const ROWS_PER_READ = 2_000;
 /** A restore of D1 could bring back rows that are older than the newest known change. */
 const RELOAD_MS = 600_000;
+/** It reads three accounts of each token of a pair with a chain. */
+const STOCK_MS = 5_000;
 
 type Known = {
   readonly loadedAt: number;
@@ -43,6 +46,7 @@ type Traded = { readonly asset: string; readonly usdc_amount: string };
 
 export class MarketList {
   readonly #known = new Remembered<Known>();
+  readonly #stock = new Remembered<ReadonlyMap<string, Stock>>(STOCK_MS);
   /** The last order by volume, which stays until markets or tickers change. */
   #ranked: { from: Known; by: readonly Traded[]; sorted: readonly Market[] } | undefined;
 
@@ -56,7 +60,8 @@ export class MarketList {
     const now = Date.now();
     const known = await this.#known.get(env, (earlier) => readChanges(env.DB, earlier, now));
     const sorted = traded === undefined ? known.sorted : this.#byVolume(known, traded);
-    return pageOfMarkets({ ...known, sorted }, query, now, chainlessVenues(settings));
+    const stock = await this.#stock.get(env, () => readStock(env.DB, settings));
+    return pageOfMarkets({ ...known, sorted }, query, now, chainlessVenues(settings), stock);
   }
 
   #byVolume(from: Known, by: readonly Traded[]): readonly Market[] {
@@ -90,6 +95,7 @@ export function pageOfMarkets(
   query: MarketQuery,
   now: number,
   chainless: ReadonlySet<string> = new Set(),
+  stock: ReadonlyMap<string, Stock> = new Map(),
 ): Page<ReturnType<typeof marketView>> {
   const after = query.last_cursor?.position;
   const last = after === undefined ? undefined : byAsset.get(after);
@@ -107,7 +113,7 @@ export function pageOfMarkets(
   const page = pageOf(
     query,
     found,
-    (market) => marketView(market, now, chainless),
+    (market) => marketView(market, now, chainless, stock.get(market.asset)),
     ({ asset }) => [asset],
   );
   return examining(page, examined);

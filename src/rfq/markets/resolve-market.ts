@@ -24,21 +24,32 @@ export async function resolveMarket(
   asset: string,
   {
     result,
+    rest = ONE - result,
     settleDelayMs,
     record,
-  }: { readonly result: number; readonly settleDelayMs: number; readonly record: Record },
-): Promise<Resolved | "settled" | undefined> {
+    isRead = false,
+  }: {
+    readonly result: number;
+    /** The result of the complement. */
+    readonly rest?: number;
+    readonly settleDelayMs: number;
+    readonly record: Record;
+    /** The chain has shown it. Operators only correct what a chain has shown. */
+    readonly isRead?: boolean;
+  },
+): Promise<Resolved | "settled" | "conditional" | undefined> {
   const listed = await findMarket(env.DB, asset);
   if (listed === undefined) return undefined;
-  const { result: previous, complement, settlesAt } = listed;
-  if (previous !== result && settlesAt !== null && settlesAt <= (await scalar<number>(env.DB, NOW)))
+  const { result: previous, complement, condition, settlesAt, readAt } = listed;
+  const finalAt = condition === null ? settlesAt : readAt;
+  if (previous !== result && finalAt !== null && finalAt <= (await scalar<number>(env.DB, NOW)))
     return "settled";
+  if (condition !== null && previous === null && !isRead) return "conditional";
+  const other = complement === null ? undefined : await findMarket(env.DB, complement);
   // One order sets both tokens of a pair, so that they are worth 1 USDC together.
   const rows = JSON.stringify([
     [asset, result, previous],
-    ...(complement === null
-      ? []
-      : [[complement, ONE - result, previous === null ? null : ONE - previous]]),
+    ...(other === undefined ? [] : [[other.asset, rest, other.result]]),
   ]);
   // A trigger of the table refuses it, and the audit event with it, if the result has changed.
   // `market_results_apply` writes it into `markets`.
@@ -47,7 +58,7 @@ export async function resolveMarket(
       sql`INSERT INTO market_results (asset, result, previous, at, set_group, settles_at)
         SELECT value ->> 0, value ->> 1, value ->> 2, ${group.at}, ${group.seq},
           ${complement === null ? null : expr`${group.at} + ${literal(settleDelayMs)}`}
-        FROM json_each(${rows})`,
+        FROM json_each(${rows}) WHERE value ->> 1 IS NOT value ->> 2`,
     ]);
   const cancelled = await cancelOpenRequests(env, sql`asset IN (${pairOf(asset)})`);
   return { previous, cancelled, complement };

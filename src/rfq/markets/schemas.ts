@@ -1,7 +1,15 @@
 import * as z from "zod";
 import { assetId, assetList, venueField, venueOut } from "../../assets/asset-fields.ts";
 import { pageFields } from "../../http/cursor.ts";
-import { boundedText, described, oneOf, pattern, textField, timestamp } from "../../http/fields.ts";
+import {
+  boundedText,
+  described,
+  oneOf,
+  pattern,
+  textField,
+  timestamp,
+  u256Out,
+} from "../../http/fields.ts";
 import { MARKET_STATUSES, RESOLVERS } from "./market.ts";
 
 const MAX_SEARCH_CHARS = 100;
@@ -61,8 +69,22 @@ export const MarketItem = z
     resolved_by: described(
       z.enum(RESOLVERS),
       "`operator`: the venue has no chain, so this service's operators decide the result and the " +
-        "service pays it. `venue`: the venue does, and the result here only announces it",
+        "service pays it. `venue`: the venue does. The service pays it to holders if the market " +
+        "has a `condition`, and else only announces it",
     ),
+    condition: described(
+      z.string().nullable(),
+      "The condition (Conditional Tokens) whose result the pair's tokens pay, as 0x hex. Null: the " +
+        "market has none",
+    ),
+    withdrawable: u256Out(
+      "Of a pair with a `condition`: native units that can be withdrawn now, a few seconds old. " +
+        "More is held than that while `issued` is above 0. Null: not such a pair, or all are paid",
+    ).nullable(),
+    issued: u256Out(
+      "Of a pair with a `condition`: native units of the token that the service has issued for " +
+        "USDC, and does not hold on the chain. Null: as `withdrawable`",
+    ).nullable(),
     complement_asset_id: described(
       z.string().nullable(),
       "The other token of the pair. One of each is worth 1 USDC (POST /custody/split and " +
@@ -100,7 +122,9 @@ export const MarketTerms = z.strictObject({
   rules_url: url.nullish(),
   closes_at: timestamp.nullish(),
   test: z.boolean().default(false),
-  /** The other token of the pair. Only at a venue without a chain, and never changed. */
+  /** The other token of the pair, never changed. At a venue with a chain the condition names it. */
   complement: assetId.nullish(),
+  /** Of the venue's token contract. It pairs its two tokens for good. */
+  condition: pattern(/^0x[0-9a-f]{64}$/, "must be 0x and 64 lower-case hex digits").nullish(),
 });
 export type MarketTerms = z.output<typeof MarketTerms>;

@@ -20,7 +20,8 @@ const FREE = ["category", "closes_at"] as const;
 const STATED = [...FIXED, ...FREE] as const;
 
 /** The columns of a market in a JSON list of lists. */
-const GIVEN = ["asset", ...STATED, "folded", "complement"]
+const PAIRED = ["complement", "condition", "slot"] as const;
+const GIVEN = ["asset", ...STATED, "folded", ...PAIRED]
   .map((name, index) => `value ->> ${index} AS ${name}`)
   .join(", ");
 
@@ -57,7 +58,7 @@ type Change = {
  */
 export async function setMarkets(
   env: Env,
-  terms: readonly MarketTerms[],
+  terms: readonly StatedTerms[],
   { record, ...change }: Change & { readonly record: AuditRecord },
 ): Promise<number | MarketRejection> {
   const paired = await withComplements(env.DB, terms);
@@ -66,7 +67,13 @@ export async function setMarkets(
   const rows = stated.map((market) => ({
     asset: assetOf(market),
     closesAt: market.closes_at ?? null,
-    values: [...STATED.map((name) => market[name] ?? null), foldedName(market), otherOf(market)],
+    values: [
+      ...STATED.map((name) => market[name] ?? null),
+      foldedName(market),
+      otherOf(market),
+      market.condition ?? null,
+      market.slot ?? null,
+    ],
   }));
   const assets = rows.map(({ asset }) => asset);
   const given = JSON.stringify(rows.map(({ asset, values }) => [asset, ...values]));
@@ -100,6 +107,9 @@ export async function setMarkets(
   );
 }
 
+/** The outcome of the condition for which the token pays. */
+export type StatedTerms = MarketTerms & { readonly slot?: number | null };
+
 const assetOf = ({ venue_id: venue, asset_id: assetId }: MarketTerms) =>
   assetKey({ venue, assetId });
 
@@ -114,8 +124,8 @@ function otherOf({ venue_id: venue, complement }: MarketTerms): string | null {
  */
 async function withComplements(
   db: D1Database,
-  terms: readonly MarketTerms[],
-): Promise<MarketRejection | { stated: MarketTerms[]; listed: Market[] }> {
+  terms: readonly StatedTerms[],
+): Promise<MarketRejection | { stated: StatedTerms[]; listed: Market[] }> {
   const named = new Map(terms.map((market) => [assetOf(market), market]));
   const known = new Map<string, Market>();
   const learn = async (assets: readonly string[]) => {
@@ -142,9 +152,17 @@ async function withComplements(
   const stated = [...new Set([...named.keys(), ...pairs.keys()])].flatMap((asset) => {
     const [own, listed, other] = [named.get(asset), known.get(asset), pairs.get(asset)];
     const complement = other === undefined ? null : (readAssetKey(other)?.assetId ?? null);
-    if (own !== undefined) return [{ ...own, complement }];
-    const closesAt = named.get(other ?? "")?.closes_at;
-    return listed === undefined ? [] : [{ ...termsOf(listed), closes_at: closesAt, complement }];
+    const twin = named.get(other ?? "");
+    const { condition = null, slot = null } = listed ?? {};
+    const pair = {
+      complement,
+      condition: own?.condition ?? twin?.condition ?? condition,
+      slot: own?.slot ?? (typeof twin?.slot === "number" ? 1 - twin.slot : slot),
+    };
+    if (own !== undefined) return [{ ...own, ...pair }];
+    return listed === undefined
+      ? []
+      : [{ ...termsOf(listed), closes_at: twin?.closes_at, ...pair }];
   });
   const closes = new Map(stated.map((market) => [assetOf(market), market.closes_at ?? null]));
   for (const [one, other] of pairs)
@@ -178,7 +196,7 @@ function foldedName({ title, outcome }: MarketTerms): string {
 /** A row for each thing that rejects the list: code and asset. None if it can be listed. */
 function rejectionOf({ given, reopen, corrects, at }: Change & { given: string; at: Expr }): Sql {
   const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
-  const repaired = expr`m.complement IS NOT g.complement
+  const repaired = expr`(${columns("m", PAIRED)}) IS NOT (${columns("g", PAIRED)})
     AND (m.complement IS NOT NULL OR m.result IS NOT NULL)`;
   // At most five terms, as D1 takes.
   return sql`WITH given AS (SELECT ${raw(GIVEN)} FROM json_each(${given})),
@@ -219,7 +237,7 @@ function correction(group: Group, given: string, guard: Sql): Sql {
 
 /** A row that would not change keeps its group, so that nobody reads it again. */
 function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
-  const stated = [...STATED, "folded", "complement"];
+  const stated = [...STATED, "folded", ...PAIRED];
   return sql`INSERT INTO markets (asset, ${raw(stated.join(", "))}, closed_at, changed_group)
     SELECT ${raw(GIVEN)}, NULL, ${group.seq} FROM json_each(${given}) WHERE ${guard}
     ON CONFLICT (asset) DO UPDATE SET

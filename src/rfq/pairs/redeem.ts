@@ -40,8 +40,10 @@ import { lastPrice } from "../last-price.ts";
 import { findMarket } from "../markets/market-list.ts";
 import { marketOpen, storageLeft } from "../rejections.ts";
 import { limitFacts, type LimitFacts, traderOf, withinLimits } from "../trade-limits.ts";
+import { ISSUED, ON_CHAIN } from "./chain-stock.ts";
 import {
   effectsOfRedemptions,
+  FINAL_AT,
   freeOf,
   IN_USDC,
   insertRedemptions,
@@ -75,6 +77,7 @@ type Order = PairCommand & {
   readonly verb: Verb;
   readonly complement: AssetKey;
   readonly venue: string;
+  readonly chain: string | undefined;
   /** The smallest trade that sets a price. */
   readonly priced: number;
 };
@@ -92,8 +95,8 @@ export async function changePair(
   const { complement } = market;
   if (complement === null) throw problem("not_paired", `${asset} has no complement.`);
   const venue = readAssetKey(asset)?.venue ?? "";
-  const priced = venueConfig(settings, venue).min_priced_trade;
-  const order = { ...command, verb, complement, venue, priced };
+  const { min_priced_trade: priced, chain } = venueConfig(settings, venue);
+  const order = { ...command, verb, complement, venue, chain, priced };
   return runOperation(db, {
     statements: (group) =>
       // More than a balance can hold is never free, and an INTEGER column cannot hold it.
@@ -109,11 +112,12 @@ export async function changePair(
         ? undefined
         : { rows: rows as RedemptionRow[], replayed: false, events: events as StreamEvent[] },
     rejection: () =>
-      questionOf<Facts, "instant" | "free" | keyof LimitFacts, Redeemed>({
+      questionOf<Facts, "instant" | "free" | "held" | keyof LimitFacts, Redeemed>({
         preconditions: preconditionsOf(order),
         facts: {
           instant: O.at,
           free: expr`CAST(${O.free} AS TEXT)`,
+          held: expr`CAST(${pairBalance(O.pair, IN_USDC)} AS TEXT)`,
           ...limitFacts(traderOf(actor), O.venue),
         },
         apart: { ...actorFacts(actor), earlier: earlierOf(order) },
@@ -150,18 +154,26 @@ function orderAt(order: Order, at: Expr): Sql {
     verb === "split"
       ? freeOf(atom("n.user_id"), IN_USDC)
       : expr`iif(n.settled, ${of("n.asset")}, min(${of("n.asset")}, ${of("n.complement")}))`;
+  // A pair with a chain has issued only some of what is held. One unit: to be told that none is.
+  const most = expr`iif(f.settled OR ${verb === "split" ? TRUE : FALSE}, f.free,
+    min(f.free, max(1, ${pairBalance(atom("f.pair"), IN_USDC)})))`;
   const given = amount === undefined || isTooLarge(order) ? atom("NULL") : expr`${amount}`;
-  return sql`(SELECT f.*, coalesce(${given}, f.free) AS amount FROM (
+  return sql`(SELECT f.*, coalesce(${given}, ${most}) AS amount FROM (
     SELECT n.*, ${pairOwner(atom("n.asset"), atom("n.complement"))} AS pair, ${free} AS free FROM (
-      SELECT g.*, EXISTS (SELECT 1 FROM markets s
-        WHERE s.asset = g.asset AND s.settles_at <= g.at) AS settled
+      SELECT g.*, EXISTS (SELECT 1 FROM markets m
+        WHERE m.asset = g.asset AND ${FINAL_AT} <= g.at) AS settled
       FROM (SELECT ${at} AS at, ${uuid(actor.userId)} AS user_id, ${asset} AS asset,
         ${complement} AS complement, ${venue} AS venue) g) n) f) o`;
 }
 
 type Facts = ActorFacts &
   InstantFact &
-  LimitFacts & { readonly earlier: string | null; readonly free: string };
+  LimitFacts & {
+    readonly earlier: string | null;
+    readonly free: string;
+    /** USDC of the pair. */
+    readonly held: string;
+  };
 type Preconditions = readonly Precondition<Facts, Redeemed>[];
 
 /** Over `o`. */
@@ -182,7 +194,7 @@ function preconditionsOf(order: Order): Preconditions {
     })),
     ...withinLimits<Facts>(actor, { venue: O.venue }, { at: O.at, required: () => 0n }).map(thrown),
     isFree(order),
-    ...(isSplit ? [] : [PAIR_PAYS]),
+    ...(isSplit ? [] : order.chain === undefined ? [PAIR_PAYS] : [PAIR_PAYS, chainPays(order)]),
     required(isSplit ? SPLIT_FITS : REDEMPTION_FITS, () => ({
       code: "balance_limit",
       detail: "A balance, or the sums of your trades of a token, would exceed 2^62.",
@@ -209,13 +221,32 @@ function isFree(order: Order): Precondition<Facts, Redeemed> {
 const PAIR_PAYS = required<Facts>(
   expr`iif(${O.settled}, EXISTS (SELECT 1 FROM markets m JOIN markets c ON c.asset = m.complement
       WHERE m.asset = ${O.asset} AND ${isCovered(O.pair)}),
-    ${pairBalance(O.pair, IN_USDC)} >= ${O.amount})`,
+    ${pairBalance(O.pair, IN_USDC)} >= ${O.amount} OR EXISTS (SELECT 1 FROM markets m
+      WHERE m.asset = ${O.asset} AND m.condition IS NOT NULL))`,
   (): ProblemData => ({
     code: "unavailable",
     detail: "The pair does not hold what it owes. The operator has to review it.",
     extensions: { outcome: "none" },
   }),
 );
+
+/** A settled pair with a chain first has what all holders are to get, as cron pays them. */
+function chainPays({ chain }: Order): Precondition<Facts, Redeemed> {
+  const users = expr`${ON_CHAIN} + ${ISSUED}`;
+  const owed = expr`SELECT sum(${usdcAt(users, atom("m.result"))}) FROM markets m
+    CROSS JOIN (SELECT ${chain ?? null} AS chain) v WHERE m.asset IN (${O.asset}, ${O.complement})`;
+  return required<Facts>(
+    expr`iif(${O.settled}, ${pairBalance(O.pair, IN_USDC)} >= coalesce((${owed}), 0),
+      ${pairBalance(O.pair, IN_USDC)} >= ${O.amount})`,
+    ({ held }): ProblemData => ({
+      code: "chain_liquidity",
+      detail:
+        `The pair has ${held} units of USDC now. More follows from the chain: withdraw the tokens, ` +
+        "or wait. Holders of a settled token are paid automatically.",
+      extensions: { available: toHex(BigInt(held)) },
+    }),
+  );
+}
 
 const trades = (kind: "available" | "pending", asset: Expr) =>
   canTrade(O.user, atom(`'${kind}'`), { asset, amount: O.amount, usdc: O.amount });

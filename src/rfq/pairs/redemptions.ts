@@ -115,6 +115,9 @@ export function pairBalance(pair: Expr, asset: Expr): Expr {
     WHERE owner = ${pair} AND asset = ${asset} AND kind = 'external'), 0)`;
 }
 
+/** Scalar over a market `m`: when its result became final. NULL: not yet. */
+export const FINAL_AT = atom("iif(m.condition IS NULL, m.settles_at, m.read_at)");
+
 /**
  * Condition over the market `m` with a result and its complement `c`: the pair's USDC pays all that
  * it has issued. A pair that is short pays nobody, because each payment would be another's.
@@ -123,7 +126,7 @@ export function isCovered(pair: Expr): Expr {
   const scale = literal(1_000_000);
   const first = expr`-${pairBalance(pair, atom("m.asset"))}`;
   const second = expr`-${pairBalance(pair, atom("c.asset"))}`;
-  return expr`m.result + c.result = ${scale} AND ${pairBalance(pair, IN_USDC)} >=
+  return expr`m.result + c.result <= ${scale} AND ${pairBalance(pair, IN_USDC)} >=
     ${first} / ${scale} * m.result + ${second} / ${scale} * c.result
     + (${first} % ${scale} * m.result + ${second} % ${scale} * c.result + ${literal(999_999)})
       / ${scale}`;

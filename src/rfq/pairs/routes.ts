@@ -47,6 +47,7 @@ const PROBLEMS: readonly ProblemCode[] = [
   "key_limit",
   "insufficient_funds",
   "balance_limit",
+  "chain_liquidity",
   "unavailable",
 ];
 const responseHeaders = { "idempotency-replayed": "`true` when an earlier call had done it" };

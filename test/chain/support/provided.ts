@@ -6,5 +6,7 @@ declare module "vitest" {
     /** One of each worker, because a test resets it. */
     anvilUrls: readonly AnvilUrl[];
     otherAnvilUrl: AnvilUrl;
+    /** Bytecode of Gnosis Conditional Tokens, as deployed. Empty if npm has not installed it. */
+    conditionalTokens: string;
   }
 }

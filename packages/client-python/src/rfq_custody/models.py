@@ -808,7 +808,20 @@ class Market:
     """
     resolved_by: Literal["operator", "venue"]
     """`operator`: the venue has no chain, so this service's operators decide the result and
-    the service pays it. `venue`: the venue does, and the result here only announces it
+    the service pays it. `venue`: the venue does. The service pays it to holders if the
+    market has a `condition`, and else only announces it
+    """
+    condition: str | None
+    """The condition (Conditional Tokens) whose result the pair's tokens pay, as 0x hex. None:
+    the market has none
+    """
+    withdrawable: Amount | None
+    """Of a pair with a `condition`: native units that can be withdrawn now, a few seconds old.
+    More is held than that while `issued` is above 0. None: not such a pair, or all are paid
+    """
+    issued: Amount | None
+    """Of a pair with a `condition`: native units of the token that the service has issued for
+    USDC, and does not hold on the chain. None: as `withdrawable`
     """
     complement_asset_id: str | None
     """The other token of the pair. One of each is worth 1 USDC (POST /custody/split and
@@ -1006,6 +1019,10 @@ class VenueConfig:
     """
     outcome_tokens: str | None
     """Address of the ERC-1155 contract of the outcome tokens; None without a chain"""
+    collateral: str | None
+    """Address of the ERC-20 that the outcome tokens pay (Conditional Tokens); None: the venue
+    has no pairs with a `condition`
+    """
     min_deposit: Amount
     """Deposits below it are credited once their address has received this much of the asset.
     Native units.

@@ -1100,7 +1100,8 @@ class CustodyCalls:
 
         Raises:
             Problem: `market_unknown`, `not_paired`, `deadline_passed`, `venue_paused`,
-                `key_limit`, `insufficient_funds`, `balance_limit`, `market_closed`.
+                `key_limit`, `insufficient_funds`, `balance_limit`, `chain_liquidity`,
+                `market_closed`.
         """
         return await self._transport.call(Call("POST", "/custody/split", body=fields({"venue_id": venue_id, "asset_id": asset_id, "amount": amount_text(amount), "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout), m.SplitResult)
 
@@ -1133,7 +1134,7 @@ class CustodyCalls:
 
         Raises:
             Problem: `market_unknown`, `not_paired`, `deadline_passed`, `venue_paused`,
-                `key_limit`, `insufficient_funds`, `balance_limit`.
+                `key_limit`, `insufficient_funds`, `balance_limit`, `chain_liquidity`.
         """
         return await self._transport.call(Call("POST", "/custody/redeem", body=fields({"venue_id": venue_id, "asset_id": asset_id, "amount": amount_text(amount), "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout), m.SplitResult)
 

@@ -56,7 +56,7 @@ export function PositionPart({ asset, outcome }: { asset: MarketAsset; outcome: 
 
 /** In place of the ticket once a market has a result or trades no more. */
 export function Ended({ market, outcome }: { market: Market; outcome: string }) {
-  const { result, resolved_by, settles_at, complement_asset_id } = market;
+  const { result, settles_at, complement_asset_id } = market;
   const isPaid = settles_at !== null && Date.parse(settles_at) <= clockNow();
   const pays = `One ${outcome} pays ${formatUnits(BigInt(result ?? 0))} USDC.`;
   return (
@@ -64,7 +64,7 @@ export function Ended({ market, outcome }: { market: Market; outcome: string }) 
       <h2>Trading has ended</h2>
       {result === null ? (
         <p>The result is not known yet.</p>
-      ) : complement_asset_id === null || resolved_by === "venue" ? (
+      ) : complement_asset_id === null ? (
         <p>
           {pays} Withdraw your tokens from the <a href="#wallet/withdraw">wallet</a> and redeem them
           at the venue.
