@@ -277,6 +277,19 @@ it("a pair that is short pays nobody and is reported", async () => {
   expect(await holding(small, pair)).toEqual([10n, 0n, 0n]);
 });
 
+it("reports a pair that became short after its result settled", async () => {
+  const pair = await newPair();
+  const user = await newUser({ usdc: 10n });
+  await split(user, pair.yes, 10n);
+  await resolve(pair.yes, 250_000);
+  expect(await pairDifferences(pair)).toEqual([]);
+  await edit(env.DB, "accounts", [
+    sql`UPDATE accounts SET balance = balance - 1 WHERE asset = 'usdc'
+      AND owner = CAST('pair:' || min(${pair.yes.key}, ${pair.no.key}) AS BLOB)`,
+  ]);
+  expect(await pairDifferences(pair)).toHaveLength(2);
+});
+
 it("refuses withdrawals of a token without a chain", async () => {
   const { yes } = await newPair();
   const key = await newKey(await newUser({ usdc: 10n }));
