@@ -19,6 +19,7 @@ const PATIENCE_MS = 300_000;
 const RELEASE_JOURNEYS = [
   "chain-kill",
   "client-browser",
+  "console",
   "console-account",
   "console-replay",
   "console-stories",
@@ -32,6 +33,7 @@ const RELEASE_JOURNEYS = [
   "maker-kill",
   "makers",
   "old-records",
+  "operator-tool",
   "price-race",
   "prometheus",
   "python-package",
