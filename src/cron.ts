@@ -49,7 +49,7 @@ import { expireMissed } from "./rfq/expire.ts";
 import { closeTripped } from "./rfq/protection.ts";
 import { watchClock } from "./rfq/watch-clock.ts";
 import { trimRfq } from "./rfq/trim-rfq.ts";
-import { closeEndedSockets } from "./streams/close-ended.ts";
+import { closeSocketsOfEndedCredentials } from "./streams/close-ended.ts";
 import { pushNotices } from "./streams/notice.ts";
 import { renotify } from "./streams/notify.ts";
 import { trimStreams } from "./streams/trim-streams.ts";
@@ -62,7 +62,7 @@ export const TASKS: readonly Task[] = [
   ["watch_storage", (env) => watchStorage(env.DB, config(env))],
   ["watch_switches", ({ DB }) => watchSwitches(DB)],
   ["wake_sealer", wakeSealer],
-  ["close_ended_sockets", (env) => closeEndedSockets(env)],
+  ["close_ended_sockets", (env) => closeSocketsOfEndedCredentials(env)],
   ["end_lost_sockets", endLostSockets],
   ["expire_missed", expireMissed],
   ["close_missed_timers", closeMissedTimers],
@@ -96,7 +96,7 @@ export const TASKS: readonly Task[] = [
   ["heartbeat", (env, ended) => heartbeat(env, lateTasks(ended))],
 ];
 
-/** Those of which no call has succeeded for some minutes. */
+/** Tasks of which no call has succeeded for some minutes. */
 function lateTasks(ended: TaskEnds): string[] {
   return TASKS.flatMap(([name]) =>
     name !== "heartbeat" && (ended.get(name) ?? 0) < now() - TASK_LOST_MS ? [name] : [],

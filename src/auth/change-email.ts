@@ -132,7 +132,7 @@ const CANCEL_KINDS = [
 ];
 
 /** Guard condition: the change waits, its instant has passed, and no event has cancelled it. */
-export function mayApply(
+export function mayApplyEmailChange(
   { userId, eventId, activeFrom, from, to }: DueEmailChange,
   at: Expr,
 ): Expr {

@@ -13,7 +13,7 @@ import {
   detailed,
   recordBy,
 } from "../audit/audit.ts";
-import { type DueEmailChange, mayApply } from "./change-email.ts";
+import { type DueEmailChange, mayApplyEmailChange } from "./change-email.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { startHold } from "./hold.ts";
 import { countLiveKeys, revokeKeys } from "./revoke-key.ts";
@@ -39,7 +39,7 @@ export function setPassword(
   const by = `operator:${request.operator}` as const;
   return reset(db, settings, request, {
     record: recordBy(by, "password_set", { userId }),
-    allowed: (at) => (change === undefined ? TRUE : mayApply(change, at)),
+    allowed: (at) => (change === undefined ? TRUE : mayApplyEmailChange(change, at)),
     statements: (_, applied) => [
       sql`UPDATE users SET password_hash = ${passwordHash},
           email = coalesce(${change?.to ?? null}, email)

@@ -45,9 +45,9 @@ export type VaultEvent = LogPlace & {
   readonly id: Hex;
   /** The batch that paid, failed or skipped it. */
   readonly batchNo?: number;
-  /** Of `Skipped`. */
+  /** The reason of `Skipped`. */
   readonly reason?: number;
-  /** Of `Paid`. */
+  /** The payment of `Paid`. */
   readonly paid?: Pick<TokenTransfer, "token" | "amount" | "to"> & { readonly tokenId: bigint };
 };
 

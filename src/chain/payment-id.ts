@@ -7,7 +7,7 @@
 import { concat, type Hex, stringToBytes, toBytes } from "viem";
 import { markOf, type Secret } from "../auth/mark.ts";
 
-/** As `0x` hex. */
+/** The id as `0x` hex. */
 export function paymentId(secret: Secret, userId: string, clientWithdrawalId: string): Hex {
   const named = bytesOf(userId, clientWithdrawalId);
   return `0x${markOf(secret, "payment ids v2", named, 32).toString("hex")}`;

@@ -5,7 +5,7 @@ import { type ChainConfig, type Config, venueConfig } from "../platform/config.t
 import { type Expr, expr, raw } from "../platform/sql.ts";
 import { venueOf } from "../platform/venues.ts";
 
-/** Same values as in contracts/Assets.sol. */
+/** The values of contracts/Assets.sol. */
 export const ERC20 = 0;
 export const ERC1155 = 1;
 

@@ -17,10 +17,10 @@ import { vaultAbi } from "../../contracts/abi/vault.ts";
 import type { Endpoint } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 
-/** Same values as in Vault.sol. */
+/** The values of Vault.sol. */
 export const MAX_PAYMENTS = 50;
 export const MAX_VOIDS = 200;
-/** Same value as in DepositFactory.sol. */
+/** The value of DepositFactory.sol. */
 export const MAX_SWEEPS = 75;
 
 /** Kinds of limit in Limits.sol that all ids of a contract share. */

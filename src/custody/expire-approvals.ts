@@ -20,7 +20,7 @@ const MAX_GROUPS = 20;
 
 /** Returns whether more is due. */
 export async function expireApprovals(env: Env): Promise<boolean> {
-  // Else an idle minute would write a group, and the reconciliation would read it.
+  // An idle minute must write no group, which the reconciliation would read.
   if ((await first(env.DB, sql`SELECT 1 ${due(NOW)} LIMIT 1`)) === undefined) return false;
   for (let count = 0; count < MAX_GROUPS; count++) {
     const group = newGroup();

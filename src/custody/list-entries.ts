@@ -72,7 +72,7 @@ function entryView(row: EntryRow): EntryWire {
 const COLUMNS = LedgerEntry.keyof().options;
 
 /** get-ledger as CSV (RFC 4180): all matching entries up to the newest. No value needs quotes. */
-export async function statementResponse(
+export async function csvResponse(
   db: D1Database,
   actor: Actor,
   query: LedgerRequest,

@@ -16,7 +16,7 @@ import { chainNamed, checkDestination, withdrawalChain } from "./check-destinati
 import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts";
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
 import { ownRecords } from "../archive/ask-history.ts";
-import { listEntries, statementResponse } from "./list-entries.ts";
+import { listEntries, csvResponse } from "./list-entries.ts";
 import {
   findWithdrawal,
   listDeposits,
@@ -155,7 +155,7 @@ function registerBalanceRoutes(app: Api): void {
       const venues = settings.VENUES.map(({ venue_id }) => venue_id);
       const { old } = ownRecords(env, actor.userId);
       return prefers(request.headers.get("accept"), "text/csv")
-        ? statementResponse(db, actor, query, venues, old)
+        ? csvResponse(db, actor, query, venues, old)
         : listEntries(db, actor.userId, query, venues, old);
     },
   });

@@ -7,7 +7,7 @@ import type { AssetKey } from "../assets/asset.ts";
 import { auditRow, recordOf } from "../audit/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { paymentId } from "../chain/payment-id.ts";
-import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
+import { availableText, hasAvailable, insertTransfers } from "../ledger/post.ts";
 import { liquidity } from "../ledger/liquidity.ts";
 import { termsMac } from "../ledger/withdrawal-mac.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -108,7 +108,7 @@ export async function withdraw(
       const queued = sql`${mine} AND w.queued_group = ${group.seq}`;
       return [
         insertWithdrawal({ withdrawalId, jobId }, settings, command, group),
-        transfer(group, { ...QUEUED, source: ofWithdrawals(queued) }),
+        insertTransfers(group, { ...QUEUED, source: ofWithdrawals(queued) }),
         auditRow(
           recordOf(actor, "withdrawal_queued", { ip: command.ip, subjectId: withdrawalId }),
           group.at,

@@ -1,4 +1,4 @@
-import { transfer } from "../ledger/post.ts";
+import { insertTransfers } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 
@@ -27,5 +27,5 @@ export function ofWithdrawals(where: Sql, to: Sql = sql`w.user_id`): Sql {
 /** Returns the amounts of the withdrawals that the group has failed or cancelled. */
 export function releaseEnded(group: Group, status: "failed" | "cancelled"): Sql {
   const ended = sql`w.ended_by = ${uuid(group.id)} AND w.status = ${status}`;
-  return transfer(group, { ...RETURNED, source: ofWithdrawals(ended) });
+  return insertTransfers(group, { ...RETURNED, source: ofWithdrawals(ended) });
 }

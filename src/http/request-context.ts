@@ -19,7 +19,7 @@ export type RequestContext = {
   verb: string;
   userId: string | null;
   apiKeyId: string | null;
-  /** Of the error response. */
+  /** The code of the error response. */
   problem: ProblemCode | null;
   /** The rate limits of the user and the credential that the request counted for. */
   rateClass: RateClass | undefined;

@@ -23,7 +23,7 @@ const COMMON = new Headers({
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "cache-control": "no-store",
 });
-/** Those of which a handler's own value is kept. */
+/** Headers of which a handler's own value is kept. */
 const REPLACEABLE = new Set(["content-security-policy", "cache-control"]);
 
 const JSON_HEADERS = new Headers([...COMMON, ["content-type", "application/json"]]);

@@ -139,7 +139,7 @@ export type RouteDefinition<
   readonly notices?: true;
   /** Whether it may end credentials of the caller, whose sockets are closed after it. */
   readonly endsCredentials?: true;
-  /** It takes only upgrades to a websocket. */
+  /** The route takes only upgrades to a websocket. */
   readonly stream?: true;
   /** The class of the rate limit. Default: the scope, or `auth` for a route without a scope. */
   readonly rateClass?: RateClass;

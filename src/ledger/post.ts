@@ -66,12 +66,12 @@ export function postTogether(
   const outside = postings.filter(({ from }) => from === "external");
   return [
     sql`${given} ${openAccounts([...outside.map(externalAccounts), ...opening.map(toAccounts)])}`,
-    sql`${given} ${transfer(group, ...postings)}`,
+    sql`${given} ${insertTransfers(group, ...postings)}`,
   ];
 }
 
 /** As `post`, between accounts that are known to exist, such as those of a reserve. */
-export function transfer({ at }: Pick<Group, "at">, ...postings: readonly Posting[]): Sql {
+export function insertTransfers({ at }: Pick<Group, "at">, ...postings: readonly Posting[]): Sql {
   const rows = postings.map(
     ({ reason, step, from, to, source }, index) =>
       sql`SELECT ${literal(index)} AS posting, ${reasonCode(reason)} AS reason,

@@ -90,7 +90,7 @@ export async function openAlertsAbout(
   return rows.map((row) => {
     const { at, ...alert } = row;
     const commands = commandsOf(context, row);
-    // Its reader has already read the withdrawal.
+    // The reader of the alert has already read the withdrawal.
     const isRead = commands.next?.includes(" withdrawals show ") === true;
     return { ...alert, age: ageText(at), next: isRead ? commands.close : commands.next };
   });

@@ -78,7 +78,7 @@ export function emailOf(column: string): Typed<string | null> {
   return expr`SELECT u.email FROM users u WHERE u.user_id = ${raw(column)}`;
 }
 
-/** Whose a row is, by a trusted column. A house account has no email. */
+/** The owner of a row, by a trusted column. A house account has no email. */
 export function ownedBy(column: string) {
   return { owner: uuidTextOf(column), email: emailOf(column) };
 }

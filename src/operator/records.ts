@@ -38,7 +38,7 @@ const RecordRow = z.discriminatedUnion("kind", [
 ]);
 const MAX_PUT = 500;
 
-/** Those made since `--since`. The cursor is a source and a key within it. */
+/** Records made since `--since`. The cursor is a source and a key within it. */
 export async function list(context: OperatorContext): Promise<Listed> {
   const { env, settings } = context;
   const page = { since: sinceOption(context) ?? 0, limit: limitOption(context) };

@@ -136,7 +136,7 @@ export async function makers(context: OperatorContext): Promise<unknown> {
   return listedPage(context, shown, () => offset + shown.length);
 }
 
-/** As readers see it: an open record past its time is expired. */
+/** The status as readers see it: an open record past its time is expired. */
 function inStatus(table: "r" | "q", status: string | undefined): Expr[] {
   if (status === undefined) return [];
   const [its, due] = [raw(`${table}.status`), raw(`${table}.expires_at`)];

@@ -7,7 +7,7 @@ import { ageText } from "../platform/time.ts";
 import { openOrders } from "./approvals.ts";
 import type { OperatorContext } from "./context.ts";
 
-/** Of each kind. `withdrawals list` and `approvals list` have all. */
+/** Most rows of each kind. `withdrawals list` and `approvals list` have all. */
 const MOST = 100;
 
 type Waiting = { for: string; age: string; what: string; next: string | null };

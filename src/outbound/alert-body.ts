@@ -100,7 +100,7 @@ function forSlack(settings: Receiver, event: AlertEvent): string {
   return JSON.stringify({ text: text.replaceAll(/[&<>]/g, (sign) => ESCAPED[sign] ?? "") });
 }
 
-/** Otherwise a subject could be a link or call a whole channel. */
+/** Escapes text, because a subject could be a link or call a whole channel. */
 const ESCAPED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
 function cut(text: string): string {

@@ -10,7 +10,7 @@ const FIRST_RETRY_MS = 10_000;
 const LONGEST_RETRY_MS = 3_600_000;
 
 export type Post = {
-  /** Whose message it is, for the log. */
+  /** The owner of the message, for the log. */
   readonly to: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;

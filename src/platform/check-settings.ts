@@ -55,7 +55,7 @@ export function checkTables(settings: Config): Config {
   if (settings.NOTICE_URL !== "" && settings.NOTICE_SECRETS.length === 0)
     throw new SettingsError("NOTICE_URL is set without NOTICE_SECRETS, which sign what it gets");
   for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
-    // Else no replacement could raise the tip.
+    // A replacement must be able to raise the tip.
     if (max_tip_gwei < 2 * min_tip_gwei)
       throw new SettingsError(`max_tip_gwei of ${chain} is less than twice its min_tip_gwei`);
   }

@@ -4,7 +4,7 @@ import type { Config } from "./config.ts";
 export type Deployed = Pick<Config, "DEPLOY_ENV">;
 type Script = "backup" | "deploy" | "migrations" | "operator" | "smoke" | "wrangler";
 
-/** Such as `npm run operator -- chain status --env staging`, or without `--env` of a local stack. */
+/** Returns `npm run operator -- chain status --env staging`, or without `--env` locally. */
 export function commandText(
   { DEPLOY_ENV }: Deployed,
   script: Script,
@@ -16,7 +16,7 @@ export function commandText(
   return [`npm run ${script} --`, ...named.map(quoted)].join(" ");
 }
 
-/** As a POSIX shell reads it. Subjects of alerts come from the database. */
+/** A word as a POSIX shell reads it. Subjects of alerts come from the database. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -426,7 +426,7 @@ export function venueConfig(settings: Config, venue: string) {
   return found;
 }
 
-/** Those whose tokens exist in this service only. */
+/** Venues whose tokens exist in this service only. */
 export function chainlessVenues({ VENUES }: Pick<Config, "VENUES">): ReadonlySet<string> {
   return new Set(VENUES.flatMap(({ chain, venue_id }) => (chain === undefined ? [venue_id] : [])));
 }

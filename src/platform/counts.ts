@@ -100,7 +100,7 @@ export class Counts {
   }
 }
 
-/** Those of this isolate, whose Worker and objects share them. */
+/** Counts of this isolate, whose Worker and objects share them. */
 export const counts = new Counts();
 
 /** Labels as Prometheus writes them. */

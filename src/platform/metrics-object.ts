@@ -8,7 +8,7 @@ import { PLATFORM } from "./platform-limits.ts";
 import { now } from "./time.ts";
 
 const STORE_EVERY_MS = 60_000;
-/** They are one stored value. A series has some 100 bytes. */
+/** All series are one stored value. A series has some 100 bytes. */
 export const MAX_SERIES = PLATFORM.storedBytes / 400;
 const SUMS = "sums";
 

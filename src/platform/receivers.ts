@@ -3,7 +3,7 @@ import * as z from "zod";
 
 export const WEBHOOK_SECRET_PREFIX = "whsec_";
 
-/** Of Standard Webhooks v1, newest first. With two, each message carries both signatures. */
+/** Secrets of Standard Webhooks v1, newest first. With two, each message carries both signatures. */
 export const WebhookSecrets = z
   .array(
     z

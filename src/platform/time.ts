@@ -27,7 +27,10 @@ export const MAX_CLOCK_LEAD_MS = 1_000;
  * at most this much later, because guards refuse a Worker whose clock is further ahead.
  */
 export const ID_LEAD_MS = 60_000;
-/** Or earlier: the longest RFQ_COMMAND_MAX_WAIT_MS, MAX_CLOCK_LEAD_MS, and a second of rounding. */
+/**
+ * An id may be this much earlier: the longest RFQ_COMMAND_MAX_WAIT_MS, MAX_CLOCK_LEAD_MS, and a
+ * second of rounding.
+ */
 export const ID_LAG_MS = 62_000;
 
 /** Unix milliseconds, by the isolate's clock. */

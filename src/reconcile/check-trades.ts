@@ -22,7 +22,7 @@ const TERMS = {
     AND q.maker_id = m.maker_id AND q.side = m.side AND q.complement IS m.complement)`),
   paired: typed<number>(`m.complement IS NULL OR m.complement IS (SELECT k.complement
     FROM markets k WHERE k.asset = m.asset)`),
-  /** Of a request whose size is in USDC. */
+  /** The USDC of a request whose size is in USDC. */
   requested_usdc: typed<string | null>("CAST(r.usdc_amount AS TEXT)"),
 };
 

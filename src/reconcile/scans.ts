@@ -86,7 +86,7 @@ function scansOf(db: D1Database, scan: ScanScope, keys: Keys): Readonly<Record<S
       next: nextTransfers,
       check: async (chunk) => [
         ...(await ofTransfers(chunk)),
-        // These two continue what the chunk starts with, so no part of it is checked alone.
+        // The last two continue what the chunk starts with, so no part of it is checked alone.
         ...(await checkAlone("running balances", () => checkRunning(db, scan, chunk))),
         ...(await checkAlone("sums of trades", () => checkSums(db, scan, chunk))),
       ],

@@ -95,7 +95,7 @@ export async function endLostSockets(env: Env): Promise<boolean> {
   return false;
 }
 
-/** None if the object does not respond twice: a dead one must not keep quotes open. */
+/** Sockets of the object, none if it does not respond twice: a dead one must not keep quotes. */
 async function openSockets(env: Env, stream: string): Promise<readonly string[]> {
   for (const attempt of [1, 2]) {
     try {

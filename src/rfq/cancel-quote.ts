@@ -60,7 +60,7 @@ export function cancelQuote(command: CancelQuote): BookOperation {
   };
 }
 
-/** Of two commands that name one quote, either may cancel it. The other finds it cancelled. */
+/** Either of two commands that name one quote may cancel it. The other finds it cancelled. */
 const CANCELLED_QUOTES = {
   statements: (group: Group, rows: readonly CommandRow<Field>[]): readonly Sql[] => {
     const c = { ...columnsOf(CANCEL_FIELDS, "c"), at: atom("g.at") };

@@ -14,7 +14,7 @@ import { findCulprits, type Records, setAside } from "./set-aside.ts";
 import type { CancelReason } from "./statuses.ts";
 
 type Closing = {
-  /** Which quotes, as a condition over `quotes`. */
+  /** A condition over `quotes`. */
   readonly which: (at: Expr) => Sql;
   readonly as?: "cancelled" | "rejected";
   /** Why, if their maker did not cancel them. */

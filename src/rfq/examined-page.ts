@@ -24,7 +24,7 @@ export type BookFilter = {
   readonly assetId?: string | undefined;
 };
 
-/** Of records: from when to when, in Unix milliseconds, both included. */
+/** The span of records, in Unix milliseconds, both included. */
 export type Period = { readonly from?: number | undefined; readonly to?: number | undefined };
 
 /** Conditions on an asset's key. `column` must be trusted text. */

@@ -98,7 +98,7 @@ export class GroupCommitter {
     this.#settings = settings;
   }
 
-  /** Those that are submitted in one turn share a batch, as far as it has room. */
+  /** Commands that are submitted in one turn share a batch, as far as it has room. */
   submit(operation: BookOperation): Promise<Result> {
     if (this.#waiting.size >= MAX_WAITING_COMMANDS) return Promise.resolve(UNAVAILABLE);
     const { userId } = operation;
@@ -163,7 +163,7 @@ export class GroupCommitter {
       const accepts = accepting ? await this.#accepts(waiting, expiry === "due") : [];
       // The read may have taken longer than a command may wait.
       group = waiting.filter((command) => this.#inTime(command));
-      const outcome = await this.#batch(group, expiry, accepts);
+      const outcome = await this.#commitGroup(group, expiry, accepts);
       committed = outcome.committed;
       if (outcome.committed) this.#compareClocks(outcome.at);
       if (outcome.committed) await this.#deliver(group, outcome);
@@ -182,7 +182,7 @@ export class GroupCommitter {
     return committed;
   }
 
-  async #batch(
+  async #commitGroup(
     group: readonly Waiting[],
     expiry: "due" | "none",
     accepts: readonly BookOperation[] | undefined,

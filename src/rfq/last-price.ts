@@ -5,7 +5,7 @@ import { reject, type Result } from "./command.ts";
 
 type Priced = Columns<"maker_id" | "price" | "confirm_price" | "min_priced">;
 
-/** Of the newest trade that was not smaller than `smallest`. NULL without one. */
+/** The price of the newest trade that was not smaller than `smallest`. NULL without one. */
 export function lastPrice(asset: Expr, smallest: Expr): Expr {
   return expr`SELECT coalesce(
     (SELECT m.price FROM matches m WHERE substr(m.asset, -16) = substr(${asset}, -16)

@@ -16,9 +16,9 @@ import type { BookFilter } from "./examined-page.ts";
 import { assetView } from "./rfq-records.ts";
 
 type PositionRow = TradeSums & {
-  /** Of the asset's market. */
+  /** The result of the asset's market. */
   readonly result: number | null;
-  /** Of the newest match of the asset that is in no candle yet, or of its newest candle. */
+  /** The price of the asset's newest match that is in no candle yet, or of its newest candle. */
   readonly last_price: number | null;
   readonly last_at: number | null;
 };

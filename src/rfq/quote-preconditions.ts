@@ -54,7 +54,7 @@ import { mintingReserve } from "./trade-terms.ts";
  * better quote replaces the worst, so that worthless quotes do not keep others out.
  */
 export const MAX_OPEN_QUOTES_PER_SIDE = 500;
-/** Of one maker on a side: as many as one frame places. To fill a side takes 25 makers. */
+/** Quotes of one maker on a side: as many as one frame places. To fill a side takes 25 makers. */
 export const MAX_OPEN_QUOTES_PER_MAKER = 20;
 
 export type Facts = InstantFact &
@@ -300,7 +300,7 @@ function openOnRequest(c: CommandColumns): Sql {
     WHERE request_id = ${c.request_id} AND status = 'open'`;
 }
 
-/** Those of the command's side that count, without the one that it replaces. */
+/** Quotes of the command's side that count, without the one that it replaces. */
 function othersOnSide(c: CommandColumns): Sql {
   return sql`stuck_at IS NULL AND side = ${c.side} AND quote_id IS NOT ${c.replaces}`;
 }

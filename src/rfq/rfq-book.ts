@@ -162,7 +162,7 @@ export class RfqBook extends StreamObject {
     const operation = this.#operation(command);
     if (operation === undefined) return UNKNOWN_COMMAND;
     const result = await this.#committer.submit(operation);
-    // Else the first quote on each request would wait for a read of its terms.
+    // Without this the first quote on each request would wait for a read of its terms.
     if (command.op === "open_request" && result.ok && !result.replayed)
       this.#remember(command.requestId, termsOf(command));
     return result;

@@ -50,7 +50,7 @@ export const QUOTE_OPENED = {
   ],
 } as const satisfies EventForm;
 
-/** As the requester sees it. */
+/** The quote as the requester sees it. */
 export const QUOTE_CLOSED = {
   codes: { "quote.closed": 5 },
   ids: { quote_id: 16, request_id: 16 },

@@ -92,9 +92,9 @@ type QuoteClosed = {
   readonly quote_id: string;
   readonly request_id: string;
   readonly reason: string;
-  /** As the quote's record names it. */
+  /** The reason as the quote's record names it. */
   readonly close_reason?: string;
-  /** These are sent only to the maker. */
+  /** Fields that only the maker receives. */
   readonly replaced_by?: string | null;
   readonly label?: string | null;
   readonly winning_price?: number | null;

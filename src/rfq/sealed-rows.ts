@@ -23,7 +23,7 @@ export function requestRow(row: SealedRequest): RequestRow {
   };
 }
 
-/** As its maker sees it. */
+/** The quote as its maker sees it. */
 export function quoteRow(row: SealedQuote): QuoteRow {
   return {
     quote_id: hexOf(row.quote_id),

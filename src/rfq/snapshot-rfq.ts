@@ -14,7 +14,7 @@ import {
   requestView,
 } from "./rfq-records.ts";
 
-/** Of a book or venue stream: its open requests, without identities. */
+/** The snapshot of a book or venue stream: its open requests, without identities. */
 export function openRequestsSnapshot(stream: string): Snapshot {
   const [, venue, assetId] = stream.split(":");
   return [

@@ -4,7 +4,7 @@ export const markets = sqliteTable("markets", {
   asset: text("asset").notNull(),
   title: text("title").notNull(),
   outcome: text("outcome").notNull(),
-  /** Both, as texts are compared. */
+  /** Title and outcome as texts are compared. */
   folded: text("folded").notNull(),
   url: text("url"),
   eventId: text("event_id"),

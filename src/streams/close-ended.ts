@@ -22,7 +22,7 @@ export async function rightsChanged(
 }
 
 /** Cron: once more, because the call that ended a credential may have died before it did. */
-export function closeEndedSockets(env: Env): Promise<void> {
+export function closeSocketsOfEndedCredentials(env: Env): Promise<void> {
   return closeEnded(
     env,
     sql`SELECT user_id FROM audit_events INDEXED BY audit_events_ended

@@ -71,7 +71,7 @@ function viewed(
   return { type, stream, seq, at: toWireTime(at), data: view(row, at), row };
 }
 
-/** These messages carry a number of the stream without using one up. */
+/** Renders a message that carries a number of the stream without using one up. */
 export function renderControl(
   type: "hello" | "snapshot" | "resync" | "skipped",
   stream: string,

@@ -41,7 +41,7 @@ export async function openStream(
     sql`INSERT INTO stream_subscribers (name, token, since) VALUES (${stream}, ${token}, ${NOW})
       ON CONFLICT (name) DO UPDATE SET token = excluded.token, since = excluded.since
         WHERE excluded.token > token`,
-    // Else its first number could change while it has subscribers.
+    // Without it the first number could change while it has subscribers.
     openStreams(sql`SELECT ${stream} AS stream`, NOW),
     headOf(stream),
     ...rowsOf(stream, wanted),
@@ -130,7 +130,7 @@ export async function* eventsBetween(
 type EventRange = {
   readonly after: number;
   readonly upTo: number;
-  /** Of the types that are wanted. Undefined: of all. */
+  /** The types that are wanted. Undefined: all. */
   readonly codes: readonly number[] | undefined;
   readonly limit: number;
 };

@@ -66,7 +66,7 @@ export class Subscription {
   }
 
   /**
-   * Its token is in storage, because an object that wakes up has no memory. It is above all earlier
+   * The token is in storage, because an object that wakes up has no memory. It is above all earlier
    * ones, even if the clock went back, so a late registration cannot replace the next one.
    */
   #registration(): Registration {

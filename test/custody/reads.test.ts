@@ -3,7 +3,7 @@ import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { expect, it } from "vitest";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { UNREACHABLE } from "../../src/ledger/old-rows.ts";
-import { statementResponse } from "../../src/custody/list-entries.ts";
+import { csvResponse } from "../../src/custody/list-entries.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
@@ -344,7 +344,7 @@ it("a statement of several chunks has no gap", async () => {
 it("a statement stops when its credential ends", async () => {
   const { userId } = await callerWithHistory();
   const { actor, apiKeyId } = await newKey({ userId }, ["read"]);
-  const statement = (await statementResponse(db, actor, {}, [], UNREACHABLE)).body?.getReader();
+  const statement = (await csvResponse(db, actor, {}, [], UNREACHABLE)).body?.getReader();
   if (statement === undefined) return expect.fail("the statement has no body");
   // The header. The stream reads one chunk ahead of its reader.
   await statement.read();

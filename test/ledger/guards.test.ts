@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { type Reason, reasonCode, type Step, stepCode } from "../../src/ledger/codes.ts";
 import { describe, expect, it } from "vitest";
-import { post, transfer } from "../../src/ledger/post.ts";
+import { post, insertTransfers } from "../../src/ledger/post.ts";
 import { claimFence, commit, newGroup } from "../../src/platform/commit.ts";
 import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -370,7 +370,7 @@ function reserveAndRelease(of: Funded, ref: string) {
   return {
     reserve: (group = newGroup()) =>
       commit(db, group, [
-        transfer(group, {
+        insertTransfers(group, {
           reason: "reserve_rfq",
           step: "reserve",
           from: "available",
@@ -380,7 +380,7 @@ function reserveAndRelease(of: Funded, ref: string) {
       ]),
     release: (group = newGroup()) =>
       commit(db, group, [
-        transfer(group, {
+        insertTransfers(group, {
           reason: "release",
           step: "end",
           from: "pending",
@@ -454,7 +454,7 @@ it("a missing account aborts the whole group", async () => {
   expect(
     (
       await commit(db, group, [
-        transfer(group, {
+        insertTransfers(group, {
           reason: "reserve_rfq",
           step: "reserve",
           from: "available",

@@ -8,7 +8,7 @@ import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { config } from "../../src/platform/config.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
-import { closeEndedSockets, rightsChanged } from "../../src/streams/close-ended.ts";
+import { closeSocketsOfEndedCredentials, rightsChanged } from "../../src/streams/close-ended.ts";
 import { announce } from "../../src/platform/announce.ts";
 import {
   accountStream,
@@ -344,7 +344,7 @@ describe("the sockets of a frozen user", () => {
     const { user, subscriber } = await connectedUser();
     await freezeEvent(user.userId);
     await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(user.userId)}`);
-    await closeEndedSockets(env);
+    await closeSocketsOfEndedCredentials(env);
     expect(await subscriber.untilClosed()).toBe(4401);
   });
 
@@ -360,7 +360,7 @@ describe("the sockets of a frozen user", () => {
   it("stay open once the user is unfrozen", async () => {
     const { user, subscriber, stream } = await connectedUser();
     await freezeEvent(user.userId);
-    await closeEndedSockets(env);
+    await closeSocketsOfEndedCredentials(env);
     await writeNotice(stream);
     await renotify(env);
     await subscriber.until("account.notice");

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { closeEndedSockets } from "../../src/streams/close-ended.ts";
+import { closeSocketsOfEndedCredentials } from "../../src/streams/close-ended.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { announceNotice } from "../../src/streams/notice.ts";
 import { renotify, streamObject } from "../../src/streams/notify.ts";
@@ -243,7 +243,7 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
         SELECT randomblob(16), 'login', 'password', ${uuid(user.userId)}, ${NOW} FROM n`,
     );
     await maybeEvict(stream);
-    await closeEndedSockets(env);
+    await closeSocketsOfEndedCredentials(env);
     expect(await old.untilClosed()).toBe(4401);
     expect(fresh.closed).toBeUndefined();
   });

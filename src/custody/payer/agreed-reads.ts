@@ -73,7 +73,7 @@ export async function readAgreedHead(
 /** Priority fee in wei if no node suggests one: 1 gwei. */
 const DEFAULT_TIP = 1_000_000_000n;
 
-/** Of the tips that nodes suggest the lower median, because none can be verified. */
+/** The lower median of the tips that nodes suggest, because none can be verified. */
 export async function readTip(chain: ChainConfig): Promise<bigint> {
   const quick = await suggestedTips(endpoints(chain), chain.rpc_urls.length);
   const tips =

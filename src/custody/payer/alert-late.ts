@@ -20,7 +20,7 @@ export async function alertLateWithdrawals(
   for (const { chain, late_after_secs } of settings.CHAINS) {
     const late = await first<{ n: number; oldest: string; since: number }>(
       db,
-      // Of the rows of a min(), SQLite returns the one with the minimum.
+      // SQLite returns the row of the minimum for a min().
       sql`SELECT count(*) AS n, hex(w.withdrawal_id) AS oldest, min(w.created_at) AS since
         FROM withdrawals w INDEXED BY withdrawals_open
         WHERE w.chain = ${chain} AND w.status ${IN_FLIGHT}

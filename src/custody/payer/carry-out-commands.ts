@@ -6,7 +6,7 @@ import { newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
 import { commitAndPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../custody-events.ts";
-import { failPaidOtherwise } from "../watcher/settle-withdrawal.ts";
+import { failPaidOnOtherTerms } from "../watcher/settle-withdrawal.ts";
 import { refusalSubject, wouldSucceed, makeTransaction } from "./make-transaction.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
 
@@ -23,7 +23,7 @@ export async function closeCommands(context: PayerContext): Promise<boolean> {
   if (!open.some(({ kind }) => kind !== "resume_payer")) return resumes;
   const group = newGroup();
   await commitAndPush(context, group, [
-    ...failPaidOtherwise(group, chain.chain),
+    ...failPaidOnOtherTerms(group, chain.chain),
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = w.status FROM withdrawals w
       WHERE chain_commands.chain = ${chain.chain} AND done_group IS NULL AND kind = 'fail'
         AND w.withdrawal_id = chain_commands.withdrawal_id

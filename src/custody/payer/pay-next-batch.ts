@@ -59,7 +59,7 @@ async function readQueue(
     const read = await readJobs(context, refusing, { limited, beyond });
     const limits = await readLimits(context, read);
     const jobs = await parkOverLimit(context, read, limits);
-    // Those that come forward may be limited, too.
+    // Payments that come forward may be limited, too.
     const found = reachedLimits(jobs, limits).filter((name) => !limited.has(name));
     if (found.length === 0 || reads === MAX_READS) {
       await alertLimit(context, jobs, limits);

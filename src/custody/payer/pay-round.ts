@@ -130,7 +130,7 @@ async function readHeadView(base: PayerContext, cursor: Cursor): Promise<HeadVie
     readAgreedHead(chain, cursor, account.address, preferred),
     readTip(chain),
   ]);
-  // It has answered quickly, but to simulate a batch may take longer than a second.
+  // The node has answered quickly, but to simulate a batch may take longer than a second.
   const endpoint = endpoints(chain, "patient").find(({ url }) => url === view.endpoint.url);
   return {
     ...base,

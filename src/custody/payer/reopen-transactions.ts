@@ -106,6 +106,6 @@ export async function resendFormer(
   { chain }: HeadView,
   former: readonly OpenTransaction[],
 ): Promise<void> {
-  // Its other open transactions end. A `cancel` may still be the payment that must not be sent.
+  // The account's other transactions end. A `cancel` may be the payment that must not be sent.
   for (const { raw } of former.filter(({ kind }) => kind === "pay")) await sendToAll(chain, raw);
 }

@@ -9,7 +9,7 @@ import { NOT_RETURNED } from "../../assets/withdrawal-status.ts";
 import { paymentId } from "../../chain/payment-id.ts";
 import { readCursor } from "../../chain/chain-cursor.ts";
 import type { MacKeys } from "../../audit/event-mac.ts";
-import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
+import { externalOwner, hasAvailable, post, insertTransfers } from "../../ledger/post.ts";
 import { termsMac } from "../../ledger/withdrawal-mac.ts";
 import type { ChainConfig } from "../../platform/config.ts";
 import { commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
@@ -212,12 +212,12 @@ function rebuildStatements(
         ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)},
         ${termsMac(keys, terms, false)}
       WHERE ${lost} AND NOT ${hasIds} AND ${canDebit}`,
-    transfer(group, {
+    insertTransfers(group, {
       ...QUEUED,
       source: source(sql`${ended} AND queued_group = ${group.seq}`, sql`user_id`),
     }),
     ...(failed
-      ? [transfer(group, { ...RETURNED, source: source(ended, sql`user_id`) })]
+      ? [insertTransfers(group, { ...RETURNED, source: source(ended, sql`user_id`) })]
       : post(group, { ...PAID, source: source(ended, externalOwner(chain)) })),
   ];
 }

@@ -44,10 +44,10 @@ const REFUSED_WAIT_MS = 60_000;
 const INVALID_WAIT_MS = 3_600_000;
 
 /**
- * Condition on `vault_events e`: decides a withdrawal in this group, which recorded it or found its
- * id done, as after a restore, when an id that was paid or failed is queued again.
+ * Condition on `vault_events e`: the group recorded the event, or one that says that its id was
+ * already done, as after a restore, when an id that was paid or failed is queued again.
  */
-function decidesIn(group: Group): Expr {
+function isDecidedBy(group: Group): Expr {
   // The second condition implies the first one, which makes SQLite use vault_events_payment.
   // Without that index it would read all events of all chains.
   return expr`e.payment_id IN (SELECT s.payment_id FROM vault_events s
@@ -117,7 +117,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
     sql`UPDATE withdrawals AS w SET status = 'settled', transaction_hash = e.transaction_hash,
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
       FROM vault_events e INDEXED BY vault_events_payment
-      WHERE ${decidesIn(group)} AND e.kind = 'Paid'
+      WHERE ${isDecidedBy(group)} AND e.kind = 'Paid'
         AND e.payment_id = w.payment_id AND e.chain = w.chain
         AND w.status ${IN_FLIGHT} AND ${SETTLES}`,
     ...post(group, { ...PAID, source: ofWithdrawals(settled, externalOwner(chain)) }),
@@ -217,7 +217,7 @@ function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
     alertRow(
       group,
       "token_refuses",
-      // Of several tokens the payer reports the others.
+      // The payer reports the others of several tokens.
       sql`(SELECT ${tokenSubject(chain, "")} || min(${tokenNameOf("w.asset")}) ${refused})`,
       "The token refuses every transfer; its withdrawals wait until it accepts them again.",
       sql`EXISTS (SELECT 1 ${refused})`,
@@ -238,7 +238,7 @@ export function failUnpayable(group: Group): Sql[] {
         failure_message = iif(e.kind = 'Failed',
           ${FAILURE_MESSAGES.payment_reverted}, ${FAILURE_MESSAGES.operator_failed})
       FROM vault_events e INDEXED BY vault_events_payment
-      WHERE ${decidesIn(group)} AND e.kind IN ('Failed', 'Voided')
+      WHERE ${isDecidedBy(group)} AND e.kind IN ('Failed', 'Voided')
         AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.status ${UNFINISHED}`,
     releaseEnded(group, "failed"),
@@ -249,7 +249,7 @@ export function failUnpayable(group: Group): Sql[] {
  * Carries out `fail` commands for ids whose payment does not settle the withdrawal. The vault never
  * pays such an id again, so no void is needed. These transfers do not account for what it did pay.
  */
-export function failPaidOtherwise(group: Group, chain: string): Sql[] {
+export function failPaidOnOtherTerms(group: Group, chain: string): Sql[] {
   return [
     sql`UPDATE withdrawals AS w SET status = 'failed', transaction_hash = NULL,
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)},

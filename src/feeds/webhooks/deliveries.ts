@@ -146,7 +146,7 @@ export class Deliveries {
     return this.#deliver(endpoint);
   }
 
-  /** Its creation was rejected or has not been committed yet, or its owner has removed it. */
+  /** The webhook was rejected, is not committed yet, or its owner has removed it. */
   async #missing(): Promise<number | null> {
     const created = this.#storage.kv.get<number>(FIRST_WOKEN) ?? 0;
     if (now() - created < CREATED_WITHIN_MS) return created + CREATED_WITHIN_MS;

@@ -191,7 +191,7 @@ export async function disableEndpoint(
   });
 }
 
-/** Those that sign at an instant, newest first. */
+/** Secrets that sign at an instant, newest first. */
 export async function secretsAt(
   settings: Config,
   endpoint: WebhookEndpoint,

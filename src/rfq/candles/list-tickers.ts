@@ -18,7 +18,7 @@ import { toWireTime } from "../../platform/time.ts";
 import type { Venue } from "../../platform/venues.ts";
 import { assetView } from "../rfq-records.ts";
 
-/** So old may a response be before it is read again; `Remembered` serves none three times as old. */
+/** Age of a response before it is read again; `Remembered` serves none three times as old. */
 const FRESH_MS = 3_000;
 /** Bounds the memory of each isolate. A page bounds a response. */
 const MAX_TICKERS = 5_000;

@@ -35,7 +35,7 @@ export type MarketQuery = BookFilter &
     readonly test?: boolean | undefined;
     readonly event_id?: string | undefined;
     readonly category?: string | undefined;
-    /** Of `venue`. */
+    /** Assets of `venue`. */
     readonly assets?: readonly string[] | undefined;
     /** Every word occurs in the title or the outcome. */
     readonly words: readonly string[];

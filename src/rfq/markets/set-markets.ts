@@ -13,9 +13,9 @@ import type { MarketTerms } from "./schemas.ts";
 
 /** What an asset is. Once it is listed, only a correction changes it, before there is a result. */
 const NAMES = ["title", "outcome", "url", "event_id", "description", "rules_url"] as const;
-/** These cannot change while the market trades. */
+/** Columns that cannot change while the market trades. */
 const FIXED = [...NAMES, "test"] as const;
-/** These can. */
+/** Columns that can. */
 const FREE = ["category", "closes_at"] as const;
 const STATED = [...FIXED, ...FREE] as const;
 

@@ -43,7 +43,7 @@ const PASS_MS = 600_000;
 const LATE_MS = 600_000;
 
 const SCAN = "payouts";
-/** Of markets `m`: their holders are to be paid. */
+/** Condition on markets `m`: their holders are to be paid. */
 const dueAt = (at: Expr): Expr =>
   expr`m.settles_at <= ${at} AND ${FINAL_AT} <= ${at} AND m.paid_at IS NULL`;
 const ALL = literal(1_000_000);

@@ -59,7 +59,7 @@ type Verb = "split" | "redeem";
 export type PairCommand = {
   readonly actor: Actor;
   readonly asset: AssetKey;
-  /** Of each token. Undefined: all that is free, to redeem. */
+  /** Amount of each token. Undefined: all that is free, to redeem. */
   readonly amount: bigint | undefined;
   readonly notAfter: number | undefined;
   readonly idempotency: Idempotency | undefined;
