@@ -15,6 +15,7 @@ const ASSET_FIELDS: ReadonlySet<string> = new Set([
   "amount",
   "balance",
   "pending_balance",
+  "promised",
   "owed_to_users",
   "fees",
   "pairs",

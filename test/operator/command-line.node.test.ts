@@ -189,6 +189,7 @@ describe("formatResult", () => {
       "100 000.000255 USDC",
     );
     expect(formatResult({ losses: "-0x1e8480" })).toBe("losses  -2 USDC");
+    expect(formatResult({ promised: "0x0" })).toBe("promised  0 USDC");
     // An asset id is no amount, and neither is a number that no balance can hold.
     expect(formatResult({ asset_id: "0x10", amount: `0x${"f".repeat(64)}` })).toContain("0xfff");
     expect(formatResult({ asset_id: "0x10" })).toBe("asset_id  0x10");
