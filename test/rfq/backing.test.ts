@@ -30,8 +30,8 @@
  * - Conversions, converters, vaults and their gas: none exists. The float account converts with its
  *   own wallet, by ordinary deposits and withdrawals.
  * - A lying or single endpoint, a wrong first result, a correction, late and dust deposits, cron
- *   that dies: test/chain/pairs.anvil.ts, on the real contract. `u = -y = -n` until the result is final,
- *   so no deposit, withdrawal, reorganisation or restore touches what a pair owes.
+ *   that dies: test/chain/pairs.anvil.ts, on the real contract. `u = -y = -n` until the result is
+ *   final, so no deposit, withdrawal, reorganisation or restore touches what a pair owes.
  * - Deposited winners take what was minted against: all get the same part (`pays`), and none is
  *   paid by order of account.
  */
