@@ -33,6 +33,9 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "chain/withdrawals chain/guards chain/halts chain/restore chain/restore-claimed " +
     "chain/paid-otherwise chain/removed-payment chain/foreign-batch chain/payment-limit " +
     "chain/nodes chain/rotated-key chain/alerts chain/deadline custody/recovery-records",
+  "src/custody/payer/make-transaction.ts":
+    "chain/payer-guard chain/withdrawals chain/nodes chain/paid-otherwise",
+  "src/custody/payer/payer-lease.ts": "chain/payer-guard chain/halts chain/nodes",
   "src/custody/payer/agreed-reads.ts":
     "chain/deep-reorg chain/agreed chain/nodes chain/withdrawals",
   "src/custody/payer/alert-late.ts": "custody/removed-chain chain/alerts",
@@ -49,6 +52,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/custody/watcher/":
     "chain/deposits chain/guards chain/halts chain/vanished-deposits chain/rescan chain/agreed " +
     "chain/witnesses chain/restore custody/receivers custody/small-deposits",
+  "src/custody/watcher/read-confirmed.ts": "chain/rescan chain/agreed chain/witnesses chain/nodes",
   "src/custody/watcher/credit-deposit.ts":
     "chain/deposits chain/guards custody/limits custody/small-deposits chain/vanished-deposits",
   "src/custody/watcher/settle-withdrawal.ts":
@@ -98,6 +102,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "rfq/markets rfq/protection rfq/protection.clock rfq/disconnect rfq/cancel-after rfq/deadline rfq/limits " +
     "rfq/two-way rfq/races auth/policy",
   "trigger quotes_": "rfq/row-guards platform/append-only rfq/set-aside archive/release rfq/book",
+  "trigger requests_end_accept": "rfq/standing-accept rfq/set-aside rfq/book",
   "trigger requests_": "platform/append-only archive/release rfq/set-aside rfq/book",
   "trigger transfers_": "ledger/guards platform/append-only archive/release ledger/amounts",
   "trigger withdrawals_":
@@ -150,6 +155,20 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "After the transfer the account already has that balance.",
   "trigger requests_delete: without SELECT RAISE(ABORT, 'append-only: an open request') WHERE OLD.status = 'open';":
     "It has no ended_group, so the statement after it rejects it, too.",
+  "src/custody/payer/make-transaction.ts guard: without w.chain = ${chain}":
+    "The payer reads the withdrawals of its chain, which never changes.",
+  "src/custody/payer/payer-lease.ts hasLease: without chain = ${chain}":
+    "No two leases have the same token.",
+  "src/rfq/last-price.ts lastPrice: without substr(m.asset, -16) = substr(${asset}, -16)":
+    "The term after it decides. This one is for the index.",
+  "trigger quote_commands_place: without substr(m.asset, -16) = substr(r.asset, -16)":
+    "The term after it decides. This one is for the index.",
+  "trigger requests_end_accept: without OLD.status = 'open'":
+    "The status of a request that has ended never changes.",
+  "trigger requests_end_accept: without NEW.status <> 'open'":
+    "Nothing updates the status of a request to the one it has.",
+  "trigger requests_end_accept: without price IS NOT NULL":
+    "No price becomes none. The term saves the write.",
   "trigger quote_commands_place: without maker_id = NEW.maker_id":
     "A higher bound only makes the database count the open quotes.",
   "trigger quote_commands_place: without request_id = NEW.request_id (2)":

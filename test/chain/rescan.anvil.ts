@@ -1,5 +1,6 @@
 /** Rescans of confirmed blocks, and the operator's commands that repair records of a chain. */
 import { env } from "cloudflare:workers";
+import type { Hex } from "viem";
 import { describe, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
 import {
@@ -7,10 +8,12 @@ import {
   recordRescan,
   resweepAddress,
 } from "../../src/custody/operator-commands.ts";
+import { readConfirmed } from "../../src/custody/watcher/read-confirmed.ts";
 import { recheckOldBlocks, rescanOnCommand } from "../../src/custody/watcher/rescan.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
+import { randomHex } from "../support/ledger.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, type Stage } from "./support/stage.ts";
 import { itDeeper } from "../support/depth.ts";
@@ -165,4 +168,17 @@ it("chain resweep makes an address sweepable again", async () => {
   expect(await resweepAddress(env.DB, of)).toBe(1);
   expect(await listed()).toEqual([{ asset: USDC, waits: 0 }]);
   expect(await resweepAddress(env.DB, { ...of, address: stage.vault })).toBe(0);
+});
+
+it.each([
+  ["just below it", 4],
+  ["above it", 8],
+])("a range is read only on the fork of a confirmed block %s", async (_, number) => {
+  const stage = await openStage({ confirmations: 2 });
+  await stage.mine(12);
+  const { hash } = await stage.client.getBlock({ blockNumber: BigInt(number) });
+  const read = (anchor: { number: number; hash: Hex }) =>
+    readConfirmed(stage.watcher, { from: 5, to: 6 }, anchor);
+  expect((await read({ number, hash })).value.scan.last.number).toBe(6);
+  await expect(read({ number, hash: randomHex(32) })).rejects.toThrow();
 });

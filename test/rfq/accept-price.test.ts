@@ -36,6 +36,8 @@ describe("an accept by price", () => {
       expect(first.json).toMatchObject({ quote_id: quotes[1]?.quote_id, price: prices[1], side });
       const again = await apiOf(requester).post("/rfq/accept", sent);
       expect(again.json).toEqual(first.json);
+      const replayed = [first, again].map(({ headers }) => headers.get("idempotency-replayed"));
+      expect(replayed).toEqual([null, "true"]);
     },
   );
 

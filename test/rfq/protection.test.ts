@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { AssetKey } from "../../src/assets/asset.ts";
+import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { getProtection, resetProtection, saveProtection } from "../../src/rfq/protection.ts";
@@ -407,5 +408,55 @@ describe("max_deviation", () => {
     expect((await apiOf(maker).post("/rfq/quote", confirmed)).status).toBe(201);
     await saveProtection(env, maker.actor, OFF);
     expect(await quoteAt(id, 1)).toMatchObject({ ok: true });
+  });
+
+  it("compares with trades and days of the asset itself, and only large ones", async () => {
+    const { key: book, asset_id } = newAsset();
+    const twin: AssetKey = `venue_two:${asset_id}`;
+    const quiet = newAsset().key;
+    const funds = { usdc: 1_000n, [book]: 100n, [twin]: 100n, [quiet]: 100n };
+    const [requester, maker, narrow] = [
+      await newUser(funds),
+      await newUser(funds),
+      await newUser(funds),
+    ];
+    const { VENUES, ...settings } = config(env);
+    const venues = VENUES.map((venue) => ({ ...venue, min_priced_trade: 2 }));
+    const limitTo = (who: TestUser, max_deviation: number) =>
+      apiOf(who).post("/rfq/protection", { window_secs: 60, max_deviation });
+    await limitTo(narrow, 50_000);
+    await limitTo(await newUser(), 1);
+    for (const [asset, amount, price] of [
+      [book, 2n, 500_000],
+      [book, 1n, 900_000],
+      [twin, 2n, 900_000],
+    ] as const) {
+      const { request_id } = await openRequest(requester, asset, { amount });
+      const { quote_id } = await placeQuote(maker, request_id, price);
+      matchOf(await submit(command.accept(requester, quote_id)));
+    }
+    for (const [asset, step, start, close] of [
+      [quiet, 1_440, 1, 900_000],
+      [quiet, 1_440, 2, 500_000],
+      [quiet, 60, 3, 900_000],
+      [newAsset().key, 1_440, 4, 900_000],
+    ] as const)
+      await all(
+        env.DB,
+        sql`INSERT INTO candles (asset, step, start, open, high, low, close, amount, usdc_amount,
+            trades, last_at) VALUES (${asset}, ${step}, ${start}, 1, 1, 1, ${close}, 2, 2, 1, 1)`,
+      );
+    for (const asset of [book, quiet]) {
+      const { request_id } = await openRequest(requester, asset, { amount: 2n });
+      const places = async (who: TestUser, price: number) => {
+        const quote = command.placeQuote(who, request_id, price);
+        const operation = await operationOf(quote, { ...settings, VENUES: venues });
+        const group = await commitOperations(env.DB, asset, [operation]);
+        return group.committed && group.effects.quotes.size === 1;
+      };
+      expect(await places(narrow, 550_000)).toBe(true);
+      expect(await places(narrow, 900_000)).toBe(false);
+      expect(await places(maker, 900_000)).toBe(true);
+    }
   });
 });
