@@ -33,7 +33,7 @@
  *   that dies: test/chain/pairs.anvil.ts, on the real contract. `u = -y = -n` until the result is
  *   final, so no deposit, withdrawal, reorganisation or restore touches what a pair owes.
  * - Deposited winners take what was minted against: all get the same part (`pays`), and none is
- *   paid by order of account.
+ *   paid by order of account. Rounding leaves nobody unpaid: pairs-model.node.test.ts.
  */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";

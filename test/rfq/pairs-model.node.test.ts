@@ -5,5 +5,6 @@ import { runPairs } from "../support/node/pairs-model.ts";
 
 it("pays every holder once, and never lacks the USDC", async () => {
   for (let seed = 1; seed <= rounds(1, 100); seed++)
-    expect(await runPairs(seed, 40)).toBeGreaterThan(10);
+    for (const onChain of [false, true])
+      expect(await runPairs(seed, 40, onChain)).toBeGreaterThan(10);
 }, 600_000);

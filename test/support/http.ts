@@ -148,7 +148,7 @@ export async function problemOf(response: Response): Promise<Record<string, unkn
 }
 
 /** In the key's own /24, because a key's use from a new network is an event. */
-function anyIpOf({ apiKeyId }: Signer): string {
+export function anyIpOf({ apiKeyId }: Signer): string {
   const [b, c] = [apiKeyId.slice(0, 2), apiKeyId.slice(2, 4)].map((hex) =>
     Number.parseInt(hex, 16),
   );

@@ -236,7 +236,7 @@ export const RFQ: readonly Mutant[] = [
     "paid while somebody holds": ["AND ${ISSUED} =", "AND ${ISSUED} >="],
     "nobody is told that holders wait": ["m.settles_at <= ${NOW} - ${literal(LATE_MS)}", "0"],
   }),
-  ...ideas("src/rfq/pairs/pay-holders.ts", "chain/pairs", {
+  ...ideas("src/rfq/pairs/pay-holders.ts", "rfq/pairs-model chain/pairs", {
     "the float account is paid": [" AND a.owner IS NOT d.float_owner", ""],
     "the first holders are paid": [
       "max(0, CAST(${ALL} * (usdc * 1.0 / owes) AS INTEGER) - 1)",

@@ -119,7 +119,8 @@ async function beginPass(env: Env, buys = true): Promise<void> {
   const settings = config(env);
   const group = newGroup();
   const { at, seq } = group;
-  // What others have bought before a row, of one pair, and of one float account.
+  // What is left after the rows before it, of one pair, and of one float account. What rounding
+  // leaves unpaid is less than a unit of each token, so that may be bought beyond the deposits.
   const left = (of: string, limit: Expr, column: string) =>
     expr`min(${atom(column)}, max(0, ${limit} - (sum(${atom(column)})
       OVER (PARTITION BY ${atom(of)} ORDER BY asset) - ${atom(column)})))`;
@@ -128,7 +129,7 @@ async function beginPass(env: Env, buys = true): Promise<void> {
       paid / result * ${ALL} + paid % result * ${ALL} / result, paid, ${at}, ${seq}, NULL, NULL
     FROM (SELECT *, ${left("float_owner", freeOf(atom("float_owner"), IN_USDC), "wanted")} AS paid
       FROM (SELECT *, ${left("pair", expr`owes - usdc`, "able")} AS wanted
-        FROM (SELECT *, ${usdcAt(atom("max(0, on_chain - has)"), atom("result"))} AS able
+        FROM (SELECT *, iif(result = 0, 0, 1 + ${usdcAt(atom("max(0, on_chain - has)"), atom("result"))}) AS able
           FROM ${dueMarkets(settings, at)} WHERE float_owner IS NOT NULL AND covered)))
     WHERE paid > 0`);
   const result = await commitAndPush(pusherOf(env), group, [

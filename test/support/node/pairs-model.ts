@@ -79,6 +79,9 @@ type Trade = Pick<QuoteKeyTerms, "price" | "backing"> & {
 };
 const ONE = 1_000_000n;
 const FUNDS = 1_000_000_000n;
+const ADDRESS = `0x${"c".repeat(40)}`;
+const ON_CHAIN = { chain: "local", outcome_tokens: ADDRESS, collateral: ADDRESS };
+const FLOAT = "0190a0b0-0000-7000-8000-0000000000f1";
 const FEES = { taker_fee_bps: 100, maker_fee_bps: 50 };
 const [YES, NO] = ["venue_four:0x1", "venue_four:0x2"] as const;
 
@@ -91,13 +94,19 @@ function diceOf(seed: number) {
   };
 }
 
-/** Returns how many commands took effect. Throws where model and service differ. */
-export async function runPairs(seed: number, commands: number): Promise<number> {
+/**
+ * Returns how many commands took effect. Throws where model and service differ. `onChain`: the
+ * tokens also come by deposit, a float account buys them once they settled, and the chain says the
+ * result.
+ */
+export async function runPairs(seed: number, commands: number, onChain = false): Promise<number> {
   const roll = diceOf(seed);
   const given = testSettings();
   // Safe cast: the settings of tests have venues.
   const venues = (JSON.parse(String(given.VENUES)) as { venue_id: string }[]).map((venue) =>
-    venue.venue_id === "venue_four" ? { ...venue, ...FEES } : venue,
+    venue.venue_id === "venue_four"
+      ? { ...venue, ...FEES, ...(onChain ? { ...ON_CHAIN, float_account: FLOAT } : {}) }
+      : venue,
   );
   const vars = { ...given, VENUES: JSON.stringify(venues), SETTLE_DELAY_SECS: "0" };
   const settings = config(vars);
@@ -112,7 +121,10 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
     ["0x1", "Yes", null],
     ["0x2", "No", "0x1"],
   ] as const) {
-    const set = await setMarkets(env, [{ ...market, asset_id, outcome, complement }], {
+    const condition = onChain && complement !== null ? `0x${"1".repeat(64)}` : null;
+    const slot = condition === null ? null : 1;
+    const terms = { ...market, asset_id, outcome, complement, condition, slot };
+    const set = await setMarkets(env, [terms], {
       reopen: false,
       corrects: false,
       record: recordBy("operator:test", "market_set", { subjectId: asset_id }),
@@ -141,6 +153,14 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
       has: [amount, 0n, 0n],
     });
   }
+  if (onChain)
+    await all(
+      db,
+      sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
+        VALUES (${uuid(FLOAT)}, 'float@example.com', '', 0, 1)`,
+    );
+  /** Of both tokens, by deposit. */
+  const deposited = [0n, 0n, 0n];
   let done = 0;
   const change = async (user: User, verb: "split" | "redeem", asset: string, amount?: bigint) => {
     const { rows } = await changePair(db, settings, verb, {
@@ -203,10 +223,57 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
       );
     const pair = Buffer.from(`pair:${YES}`).toString("hex");
     const sum = (index: number) => users.reduce((total, { has }) => total + (has[index] ?? 0n), 0n);
-    assert.deepEqual([of(pair, YES), of(pair, NO)], [-sum(1), -sum(2)]);
+    assert.deepEqual(
+      [of(pair, YES), of(pair, NO)],
+      [deposited[1]! - sum(1), deposited[2]! - sum(2)],
+    );
     assert(of(pair, "usdc") >= 0n);
     return of(pair, "usdc");
   };
+  const result = [0, 1_000_000, 500_000, 333_333][roll(4)]!;
+  // A chain's fraction is rounded down, both.
+  const rest = ONE - BigInt(result) - (onChain && result === 333_333 ? 1n : 0n);
+  /** Everybody is paid as the float account comes back with more, and it loses next to nothing. */
+  async function settleWithFloat(): Promise<void> {
+    const value = ([, yes, no]: readonly bigint[]) =>
+      (yes! * BigInt(result)) / ONE + (no! * rest) / ONE;
+    const before = users.map(({ has }) => ({ usdc: has[0]!, worth: value(has) }));
+    const held = async (userId: string) => {
+      const rows = await all<{ asset: string; balance: string }>(
+        db,
+        sql`SELECT asset, CAST(balance AS TEXT) AS balance FROM accounts
+          WHERE owner = ${uuid(userId)} AND kind = 'available'`,
+      );
+      return ["usdc", YES, NO].map((asset) =>
+        BigInt(rows.find((row) => row.asset === asset)?.balance ?? "0"),
+      );
+    };
+    let lent = 0n;
+    let passes = 0;
+    for (; passes < 60; passes++) {
+      killing = passes % 2 === 1;
+      for (let part = 0; part < 6; part++) await payHolders(env, 1 + roll(3)).catch(() => {});
+      killing = false;
+      const floats = await held(FLOAT);
+      assert(floats[0]! + value(floats) + 2n * BigInt(passes + 1) >= lent);
+      const waits = await all(db, sql`SELECT 1 FROM markets WHERE paid_at IS NULL`);
+      if (waits.length === 0) break;
+      const amount = 1_000_000n;
+      await credit(db, { userId: FLOAT, asset: "usdc", amount, chain: "local", address: "0x02" });
+      lent += amount;
+      await all(db, sql`UPDATE ledger_checkpoints SET mark = '0' WHERE scan = 'payouts'`);
+    }
+    assert(passes < 60);
+    for (const [index, { userId }] of users.entries()) {
+      const [usdc, yes, no] = await held(userId);
+      const { usdc: had, worth } = before[index]!;
+      assert.deepEqual([yes, no], [0n, 0n]);
+      // Each part may cost a unit, of each token.
+      assert(usdc! <= had + worth && usdc! + 2n * BigInt(passes + 1) >= had + worth);
+    }
+    const { differences } = await reconcile(db, { macKeys: settings, chains: [], full: true });
+    assert.deepEqual(differences, []);
+  }
   for (let count = 0; count < commands; count++) {
     const user = users[roll(4)]!;
     const other = users[(users.indexOf(user) + 1 + roll(3)) % 4]!;
@@ -214,8 +281,14 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
     const asset = index === 1 ? YES : NO;
     const { has } = user;
     const least = has[1]! < has[2]! ? has[1]! : has[2]!;
-    const kind = roll(4);
-    if (kind === 0) {
+    const kind = roll(onChain ? 5 : 4);
+    const issued = users.reduce((total, one) => total + one.has[1]!, 0n) - deposited[1]!;
+    if (kind === 4) {
+      const amount = BigInt(1 + roll(5_000_000));
+      await credit(db, { userId: user.userId, asset, amount, chain: "local", address: "0x01" });
+      has[index]! += amount;
+      deposited[index]! += amount;
+    } else if (kind === 0) {
       const amount = BigInt(1 + roll(5_000_000));
       const possible = has[0]! >= amount;
       await change(user, "split", asset, amount).catch((error: unknown) => {
@@ -224,15 +297,17 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
       if (possible) for (const [i, sign] of [-1n, 1n, 1n].entries()) has[i]! += sign * amount;
     } else if (kind === 1) {
       const amount = roll(3) === 0 ? undefined : BigInt(1 + roll(5_000_000));
-      const moved = amount ?? least;
-      const possible = least >= moved;
+      const moved = amount ?? (issued > 0n && issued < least ? issued : least);
+      const possible = least >= moved && issued >= moved;
+      const code = least >= moved ? "chain_liquidity" : "insufficient_funds";
       await change(user, "redeem", asset, amount).catch((error: unknown) => {
-        assert(!possible && String(error).includes("insufficient_funds"), String(error));
+        assert(!possible && String(error).includes(code), String(error));
       });
       if (possible) for (const [i, sign] of [1n, -1n, -1n].entries()) has[i]! += sign * moved;
     } else {
       const side = (["Bid", "Ask"] as const)[roll(2)]!;
-      const backing = roll(2) === 0 ? undefined : side === "Bid" ? "usdc" : "complement";
+      const backs = side === "Bid" ? "usdc" : onChain ? undefined : "complement";
+      const backing = roll(2) === 0 ? undefined : backs;
       const price = [1, 333_333, 999_999, 1_000_000][roll(4)]!;
       const amount = 1n + BigInt(roll([5, 5_000_000][roll(2)]!));
       const cost = (amount * BigInt(price) + ONE - 1n) / ONE;
@@ -259,20 +334,23 @@ export async function runPairs(seed: number, commands: number): Promise<number> 
         }
     }
     const usdc = await compare();
-    assert.equal(
-      usdc,
-      users.reduce((total, one) => total + one.has[1]!, 0n),
-    );
+    assert.equal(usdc, users.reduce((total, one) => total + one.has[1]!, 0n) - deposited[1]!);
   }
-  const result = [0, 1_000_000, 500_000, 333_333][roll(4)]!;
   await resolveMarket(env, YES, {
     result,
+    rest: Number(rest),
+    isRead: true,
     settleDelayMs: 0,
     record: async (effects) => {
       const group = newGroup();
       await commitOrThrow(db, group, effects(group));
     },
   });
+  if (onChain) {
+    await all(db, sql`UPDATE markets SET read_at = settles_at`);
+    await settleWithFloat();
+    return done;
+  }
   killing = true;
   for (let pass = 0; pass < 12; pass++) await payHolders(env, 1).catch(() => {});
   killing = false;
