@@ -127,6 +127,7 @@ export default defineConfig({
                 LEVELS_DB: "levels",
                 AHEAD_DB: "ahead",
                 CANDLES_DB: "candles",
+                LIABLE_DB: "liable",
               },
             },
           })),

@@ -11,7 +11,7 @@ export const NOTHING_BILLED = {
 export type Meter = Readonly<typeof NOTHING_BILLED>;
 
 /** For a million. A frame is a twentieth of a call. */
-const PRICE = {
+export const PRICE = {
   requests: 0.3,
   objectCalls: 0.15,
   frames: 0.15 / 20,
@@ -23,7 +23,7 @@ const PRICE = {
 const PLAN = 5;
 /** For a month. */
 const D1_GB = 0.75;
-const R2_GB = 0.015;
+export const R2_GB = 0.015;
 /** What the plan includes in a month. */
 const INCLUDED = {
   requests: 10e6,

@@ -10,6 +10,7 @@ import { benchArchive } from "./archive.ts";
 import { type Bench, type BenchOptions, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchConsole } from "./console.ts";
 import { benchCosts } from "./costs.ts";
+import { benchLiabilities } from "./liabilities.ts";
 import { benchNetwork } from "./network.ts";
 import { benchQuotes } from "./quotes.ts";
 import { benchRfq } from "./rfq.ts";
@@ -24,6 +25,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
   console: { title: "Quotes on a slow page", bench: benchConsole },
   costs: { title: "Costs", bench: benchCosts },
+  liabilities: { title: "Proof of liabilities", bench: benchLiabilities },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
 };
 

@@ -56,6 +56,8 @@ export type BenchStack = {
   failures: () => string[];
   /** Makes the object of a webhook look for its row. */
   wakeWebhook: (endpointId: string) => Promise<void>;
+  /** Runs a task of cron once. Resolves to whether it has more to do. */
+  runTask: (name: string) => Promise<boolean>;
   /** Runs the Worker's scheduled handler once. Only of a stack with `cron`. */
   runCron: () => Promise<void>;
   /** From now on, adds these milliseconds to each call. Only of a stack with `meter`. */
@@ -206,6 +208,9 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       "WEBHOOK",
       "rfq-custody",
     )) as unknown as { getByName: (name: string) => { wake: (id: string) => Promise<void> } };
+    const tasks = (await miniflare.getDurableObjectNamespace("CRON", "rfq-custody")) as unknown as {
+      getByName: (name: string) => { run: (task: string) => Promise<boolean> };
+    };
     return {
       port,
       peerPort,
@@ -219,6 +224,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       failures: () =>
         existsSync(logFile) ? readFileSync(logFile, "utf8").split("\n").filter(Boolean) : [],
       wakeWebhook: (id) => webhooks.getByName(id).wake(id),
+      runTask: (name) => tasks.getByName("cron").run(name),
       ...wrapperCalls(port),
       stop,
     };

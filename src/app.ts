@@ -17,6 +17,7 @@ import { config } from "./platform/config.ts";
 import type { EdgeContext, EdgeEnv, RequestContext } from "./http/request-context.ts";
 import { Problem, problem } from "./platform/problem.ts";
 import { registerServiceRoutes } from "./operator/service-routes.ts";
+import { registerLiabilityRoutes } from "./reconcile/liabilities/routes.ts";
 import { registerPublicRoutes } from "./public-routes.ts";
 import { preflight } from "./http/respond.ts";
 import { endingSessions, freezeAccount, narrowingRights } from "./rfq/end-with-rights.ts";
@@ -41,6 +42,7 @@ export function createApp(): Api {
   registerPublicRoutes(app);
   registerAuthRoutes(app);
   registerCustodyRoutes(app);
+  registerLiabilityRoutes(app);
   registerRfqRoutes(app);
   registerStreamRoutes(app);
   registerFeedRoutes(app);

@@ -21,6 +21,7 @@ import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { heartbeat } from "./heartbeat.ts";
+import { proveLiabilities } from "./reconcile/liabilities/prove-liabilities.ts";
 import { checkRest, scanRecent } from "./reconcile/reconcile.ts";
 import { deliverAlerts } from "./outbound/deliver-alerts.ts";
 import { measure, type TaskEnds } from "./operator/measure.ts";
@@ -88,6 +89,7 @@ export const TASKS: readonly Task[] = [
   // At last what reads or deletes much.
   ["reconcile_recent", async (env) => !(await scanRecent(env.DB, { macKeys: config(env) }))],
   ["reconcile", reconcileNow],
+  ["prove_liabilities", proveNow],
   ["trim_accounts", ({ DB }) => trimAccounts(DB)],
   ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
@@ -115,6 +117,11 @@ function reconcileNow(env: Env): Promise<unknown> {
     addressOf: addressOf(settings),
     holdingsAt: trackedHoldings(env.DB, settings),
   });
+}
+
+function proveNow(env: Env): Promise<boolean> {
+  const settings = config(env);
+  return proveLiabilities(env, settings, trackedHoldings(env.DB, settings));
 }
 
 async function trimAccounts(db: D1Database): Promise<void> {

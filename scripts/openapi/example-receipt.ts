@@ -11,10 +11,10 @@ export function addReceipt({ operationId, responses }: Operation): void {
     if (receipt === undefined) continue;
     const header = {
       alg: "EdDSA",
-      typ: `${operationId === "getMatch" ? "match" : "withdrawal"}-receipt+jws`,
+      typ: `${operationId.slice("get".length).toLowerCase()}-receipt+jws`,
       kid: "a1",
       iss: "test",
-      sub: "0190a0b0-0000-7000-8000-000000000008",
+      sub: operationId === "getLiabilities" ? undefined : "0190a0b0-0000-7000-8000-000000000008",
       iat: 1_795_125_600,
     };
     const signed = `${encoded(header)}.${encoded(content["application/json"]?.example)}`;

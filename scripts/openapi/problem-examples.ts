@@ -66,6 +66,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   withdrawal_address_unknown: ["You have no such withdrawal address."],
   withdrawal_unknown: ["You have no such withdrawal."],
   api_key_unknown_id: ["You have no API key with this id."],
+  liability_unknown: ["You had nothing of the asset at the time of the proof."],
   chain_unknown: ["This deployment does not serve that chain. GET /config lists its chains."],
   method_not_allowed: ["This path supports GET, HEAD."],
   deadline_passed: [

@@ -15,7 +15,12 @@ export type EventContent = Readonly<
 >;
 
 /** What a MAC is for. A MAC of one purpose is not valid for another. */
-type Purpose = "audit event v1" | "withdrawal v1" | "cancel token v1" | "standing accept v1";
+type Purpose =
+  | "audit event v1"
+  | "withdrawal v1"
+  | "cancel token v1"
+  | "standing accept v1"
+  | "liabilities v1";
 type Values = readonly (string | null)[];
 
 /** By purpose and seed. They differ from the Ed25519 keys of the same seeds, which sign heads. */
@@ -57,6 +62,13 @@ export function isMacOf(
   if (seed === undefined) return false;
   const [given, expected] = [Buffer.from(text, "base64url"), macBy(seed, keys, purpose, values)];
   return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+/** A secret that the named key gives for these values. Throws if the key is not in the ring. */
+export function secretOf(keys: MacKeys, keyId: string, purpose: Purpose, values: Values): Buffer {
+  const seed = Object.hasOwn(keys.AUDIT_KEYS, keyId) ? keys.AUDIT_KEYS[keyId] : undefined;
+  if (seed === undefined) throw new Error(`AUDIT_KEYS has no key ${keyId}`);
+  return macBy(seed, keys, purpose, values);
 }
 
 /** Hashes a JSON array, because its encoding is unambiguous for any text. */

@@ -23,18 +23,41 @@ export async function orReceipt<Body>(
   kind: "match" | "withdrawal",
   body: Body,
 ): Promise<Body | Response> {
-  if (!prefers(request.headers.get("accept"), RECEIPT_TYPE)) return body;
+  if (!prefersReceipt(request)) return body;
+  return receiptResponse(await signReceipt(settings, kind, body, actor.userId));
+}
+
+export function prefersReceipt(request: Request): boolean {
+  return prefers(request.headers.get("accept"), RECEIPT_TYPE);
+}
+
+export function receiptResponse(receipt: string): Response {
+  return new Response(receipt, { headers: { "content-type": RECEIPT_TYPE } });
+}
+
+/** `userId`: whose record it is. Omitted: it is everyone's. */
+export async function signReceipt(
+  settings: Config,
+  kind: "match" | "withdrawal" | "liabilities",
+  body: unknown,
+  userId?: string,
+): Promise<string> {
   const header = {
     alg: "EdDSA",
     typ: `${kind}-receipt+jws`,
     kid: signingKeyId(settings),
     iss: settings.DEPLOYMENT,
-    sub: actor.userId,
+    sub: userId,
     iat: Math.floor(now() / 1_000),
   };
   const signed = `${encoded(header)}.${encoded(body)}`;
   const { signature } = await signText(settings, signed);
-  return new Response(`${signed}.${signature}`, { headers: { "content-type": RECEIPT_TYPE } });
+  return `${signed}.${signature}`;
+}
+
+/** The record of a receipt that this service has signed and stored. */
+export function receiptRecord(receipt: string): unknown {
+  return JSON.parse(Buffer.from(receipt.split(".")[1] ?? "", "base64url").toString());
 }
 
 function encoded(json: unknown): string {

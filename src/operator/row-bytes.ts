@@ -48,6 +48,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   journal_seals: { bytes: 193 },
   kill_switches: { bytes: 80 },
   ledger_checkpoints: { bytes: 60 },
+  liability_proofs: { bytes: 34 },
   login_attempts: { bytes: 225 },
   login_networks: { bytes: 92, user: "t.user_id" },
   market_corrections: { bytes: 150 },

@@ -87,6 +87,7 @@ export const ALERTS = {
     stops: "sealer",
   },
   key_row_altered: { urgency: "page", closes: "review" },
+  liabilities_late: { urgency: "ticket", next: shows("reconcile"), closes: "itself" },
   limit_reached: { urgency: "ticket", next: queued, closes: "itself" },
   node_refused: { urgency: "page", next: chainStatus, closes: "itself" },
   nodes_disagree: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },

@@ -35,6 +35,7 @@ const PROBLEMS = {
   withdrawal_address_unknown: [404, "No such withdrawal address"],
   withdrawal_unknown: [404, "No such withdrawal"],
   api_key_unknown_id: [404, "No such API key"],
+  liability_unknown: [404, "No such proof of liabilities"],
   chain_unknown: [404, "No such chain"],
   method_not_allowed: [405, "The method is not allowed on this path"],
   deadline_passed: [409, "The deadline has passed"],

@@ -122,6 +122,16 @@ async function readIssued(db: D1Database, chain: string) {
 
 /** USDC, the assets that are short, and the next chunk of the others. */
 function issuedAssets(chain: string, after: string): Sql {
+  return issuedOf(
+    chain,
+    sql`SELECT ${USDC}
+      UNION SELECT asset FROM shortfalls WHERE chain = ${chain}
+      UNION SELECT asset FROM (${nextAssets(chain, after)})`,
+  );
+}
+
+/** Selects what a chain has issued of the assets, and what it has paid that has not settled. */
+export function issuedOf(chain: string, assets: Sql): Sql {
   const paid = sql`SELECT sum(w.amount) FROM withdrawals w INDEXED BY withdrawals_open
     WHERE w.chain = ${chain} AND w.status ${IN_FLIGHT} AND w.asset = a.asset
       AND EXISTS (SELECT 1 FROM vault_events v
@@ -130,9 +140,7 @@ function issuedAssets(chain: string, after: string): Sql {
   return sql`SELECT a.asset, CAST(-a.balance AS TEXT) AS issued,
       CAST(coalesce((${paid}), 0) AS TEXT) AS paid
     FROM accounts a WHERE a.owner = ${externalOwner(chain)} AND a.kind = 'external' AND a.asset IN (
-      SELECT ${USDC}
-      UNION SELECT asset FROM shortfalls WHERE chain = ${chain}
-      UNION SELECT asset FROM (${nextAssets(chain, after)}))`;
+      ${assets})`;
 }
 
 function nextAssets(chain: string, after: string): Sql {

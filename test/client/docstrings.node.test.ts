@@ -164,6 +164,7 @@ function moduleOf(examples: readonly string[]): string {
     "price",
     "sign",
     "signedHeaders",
+    "verifyLiability",
     "verifyReceipt",
   ];
   expect(values.filter((name) => !index.includes(name))).toEqual([]);

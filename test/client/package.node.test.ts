@@ -24,7 +24,7 @@ const INSTALLED = join(STRANGER, "node_modules", "@rfq-custody", "client");
 const BOT = mkdtempSync(join(tmpdir(), "bot-"));
 const TSC = resolve("node_modules/.bin/tsc");
 /** 97 KB when this was written: 35 KB of JavaScript, 56 KB of documented types, 6 KB of texts. */
-const MOST_UNPACKED_BYTES = 261_000;
+const MOST_UNPACKED_BYTES = 272_000;
 const run = promisify(execFile);
 
 type Packed = { filename: string; unpackedSize: number; files: { path: string }[] };

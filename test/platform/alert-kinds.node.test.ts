@@ -27,6 +27,7 @@ const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
   history_cut: "test/archive/sealer-object.test.ts",
   journal_restored: "test/archive/sealer-alerts.test.ts",
   key_row_altered: "test/auth/key-seal.test.ts",
+  liabilities_late: "test/reconcile/liabilities.test.ts",
   limit_reached: "test/chain/payment-limit.anvil.ts",
   node_refused: "test/chain/fees.anvil.ts",
   nodes_disagree: "test/chain/agreed.anvil.ts",

@@ -148,6 +148,9 @@ const STATED = readStated(`
     guard: name reason since
   ledger_checkpoints
     guard: scan position mark finished_at
+  liability_proofs
+    guard: published_at
+    delay: day up_to_transfer accounts slice_accounts key_id slices
   login_attempts
     guard: attempt_id email_hash network at succeeded
   login_networks

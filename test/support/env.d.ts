@@ -38,6 +38,7 @@ declare namespace Cloudflare {
     AHEAD_DB: D1Database;
     /** A database whose matches are of three days. */
     CANDLES_DB: D1Database;
+    LIABLE_DB: D1Database;
     /** A database with rows that are edited one by one. */
     EDITED_DB: D1Database;
   }

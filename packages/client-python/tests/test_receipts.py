@@ -1,19 +1,21 @@
 """Receipts are verified without a call. The example of the description is one."""
 
+import json
 import unittest
 from dataclasses import replace
 
 import httpx2
 from jwt import InvalidTokenError
-from test_client import DESCRIPTION, client_of, example
+from test_client import DESCRIPTION, ROOT, client_of, example
 
 from rfq_custody._wire import decode
-from rfq_custody.models import Match, SigningKeys
-from rfq_custody.receipts import verify_receipt
+from rfq_custody.models import LiabilityProof, Match, SigningKeys
+from rfq_custody.receipts import verify_liability, verify_receipt
 
 CONTENT = DESCRIPTION["paths"]["/rfq/get-match"]["get"]["responses"]["200"]["content"]
 RECEIPT: str = CONTENT["application/jose"]["example"]
 KEYS = decode(SigningKeys, example("get", "/.well-known/jwks.json"))
+LIABILITIES = json.loads((ROOT / "test/client/liability-cases.json").read_text())
 
 
 class Receipts(unittest.IsolatedAsyncioTestCase):
@@ -38,3 +40,15 @@ class Receipts(unittest.IsolatedAsyncioTestCase):
         other = replace(KEYS, keys=[replace(key, kid="other") for key in KEYS.keys])
         with self.assertRaises(InvalidTokenError):
             verify_receipt(RECEIPT, other)
+
+    def test_a_proof_leads_to_the_record_by_the_table_of_both_clients(self) -> None:
+        keys = decode(SigningKeys, LIABILITIES["keys"])
+        for case in LIABILITIES["cases"]:
+            with self.subTest(case["name"]):
+                proof = decode(LiabilityProof, case["proof"])
+                if "error" in case:
+                    with self.assertRaisesRegex(ValueError, case["error"]):
+                        verify_liability(proof, LIABILITIES["receipt"], keys)
+                else:
+                    proven = verify_liability(proof, LIABILITIES["receipt"], keys)
+                    self.assertEqual(proven.record.day, proof.day)

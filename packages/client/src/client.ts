@@ -25,6 +25,7 @@ import type {
   ServerTime,
   ServiceStatus,
   ServiceConfig,
+  Liabilities,
   SigningKeys,
   Venue,
 } from "./types.ts";
@@ -195,6 +196,36 @@ export class Client extends Webhooks {
   signingKeys(options: CallOptions = {}): Promise<SigningKeys> {
     const path = "/.well-known/jwks.json";
     return this.#transport.call({ method: "GET", path, public: true, options });
+  }
+
+  /**
+   * Returns what the service owed its users, and what the chains held, on a day (`2026-11-28`), or
+   * in the newest record. Public. Throws `Problem`: `liability_unknown`.
+   *
+   * @example
+   * ```ts
+   * const { day, owed } = await client.liabilities();
+   * for (const { asset_id, total, leaves } of owed) console.log(day, asset_id, total, leaves);
+   * ```
+   */
+  liabilities({ day }: { day?: string } = {}, options: CallOptions = {}): Promise<Liabilities> {
+    const path = "/.well-known/liabilities.json";
+    return this.#transport.call({ method: "GET", path, query: { day }, public: true, options });
+  }
+
+  /**
+   * Returns the same record as a receipt: a JWS that `verifyReceipt` and `verifyLiability` read. It
+   * is the same for everyone. Throws `Problem`: `liability_unknown`.
+   *
+   * @example
+   * ```ts
+   * const receipt = await client.liabilitiesReceipt({ day: "2026-11-28" });
+   * ```
+   */
+  liabilitiesReceipt({ day }: { day?: string } = {}, options: CallOptions = {}): Promise<string> {
+    const [path, accept] = ["/.well-known/liabilities.json", "application/jose"];
+    const query = { day };
+    return this.#transport.call({ method: "GET", path, query, accept, public: true, options });
   }
 
   /**

@@ -10,6 +10,7 @@ import type {
   DepositAddress,
   LedgerEntry,
   LedgerReason,
+  LiabilityProof,
   MarketAsset,
   Redemption,
   UsdcBalance,
@@ -459,6 +460,24 @@ export class Custody {
   ): Promise<Withdrawal> {
     const query = oneId(id);
     return this.#transport.call({ method: "GET", path: "/custody/get-withdrawal", query, options });
+  }
+
+  /**
+   * Returns the proof that your balance of USDC, or of an outcome token (`venue_one:0x1`), is in the
+   * record of a day (`2026-11-28`), or in the newest one. `verifyLiability` checks it. It shows sums of others, so
+   * give it only to those who may know them. Throws `Problem`: `liability_unknown`.
+   *
+   * @example
+   * ```ts
+   * const { amount } = await client.custody.liabilityProof({ day: "2026-11-28" });
+   * ```
+   */
+  liabilityProof(
+    { asset, day }: { asset?: string; day?: string } = {},
+    options: CallOptions = {},
+  ): Promise<LiabilityProof> {
+    const [path, query] = ["/custody/get-liability-proof", { asset, day }];
+    return this.#transport.call({ method: "GET", path, query, options });
   }
 
   /**

@@ -13,6 +13,7 @@ export {
 export { Custody, type LedgerFilter } from "./custody.ts";
 export { Live } from "./live.ts";
 export type { Order } from "./live-account.ts";
+export { type ProvenLiability, verifyLiability } from "./liability.ts";
 export { LiveRequests, type RequestsSettings } from "./live-requests.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, NotSent, Problem, type ProblemBody } from "./problem.ts";

@@ -34,6 +34,7 @@ export const PROBLEM_CODES = [
   "withdrawal_address_unknown",
   "withdrawal_unknown",
   "api_key_unknown_id",
+  "liability_unknown",
   "chain_unknown",
   "method_not_allowed",
   "deadline_passed",

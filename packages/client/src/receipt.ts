@@ -1,5 +1,5 @@
 /** Receipts: records that the service signed, so that others believe them. */
-import type { Match, SigningKeys, Withdrawal } from "./types.ts";
+import type { Liabilities, Match, SigningKeys, Withdrawal } from "./types.ts";
 import { decode } from "./wire.ts";
 
 type Issued = {
@@ -15,11 +15,12 @@ type Issued = {
 /** What the service held at an instant. */
 export type Receipt =
   | (Issued & { kind: "match"; record: Match })
-  | (Issued & { kind: "withdrawal"; record: Withdrawal });
+  | (Issued & { kind: "withdrawal"; record: Withdrawal })
+  | (Omit<Issued, "user_id"> & { kind: "liabilities"; record: Liabilities });
 
 const ED25519 = { name: "Ed25519" };
 const NO_RECEIPT = "This is no receipt of one of these keys.";
-const KIND = /^(match|withdrawal)-receipt\+jws$/;
+const KIND = /^(match|withdrawal|liabilities)-receipt\+jws$/;
 
 /**
  * Verifies a receipt without a call: `keys` are those of `client.signingKeys()`, which you keep.
@@ -49,7 +50,7 @@ export async function verifyReceipt(receipt: string, keys: SigningKeys): Promise
     kind,
     record: decode(textOf(body)),
     deployment: iss,
-    user_id: sub,
+    ...(kind === "liabilities" ? {} : { user_id: sub }),
     at: new Date(Number(iat) * 1_000),
     key_id: kid,
   } as Receipt;

@@ -158,6 +158,55 @@ export type SigningKeys = {
   keys: { kty: "OKP"; crv: "Ed25519"; x: string; kid: string; use: "sig"; alg: "EdDSA" }[];
 };
 
+/** An asset in the record of a day. Native units. */
+export type AssetLiability = {
+  /** Null: USDC. */
+  venue_id: string | null;
+  asset_id: string | null;
+  /** Root of the tree over the users' balances, as 0x hex. */
+  root: string;
+  /** What is owed to the users, which is the sum of the tree. */
+  total: bigint;
+  leaves: number;
+  /** What the service has earned, not in the total. */
+  fees: bigint;
+  /** What the service has lost and owes itself. */
+  losses: bigint;
+  /** USDC that pairs hold for the tokens that they issued, not in the total. */
+  pairs: bigint;
+  /** Tokens that pairs issued, which no chain holds. */
+  issued_by_pairs: bigint;
+  /** `settling`: paid by the vault, but not settled in the journal yet. */
+  chains: { chain: string; issued: bigint; settling: bigint; held: bigint }[];
+};
+
+/** What the service owed its users once a day, and what the chains held for it. */
+export type Liabilities = {
+  day: string;
+  at: string;
+  /** The last entry of the ledger that the balances contain. */
+  entry_id: number;
+  commit_group: number;
+  /** Days of earlier records, newest first. */
+  earlier: string[];
+  /** The blocks after which the holdings were read. */
+  blocks: { chain: string; block: number; block_hash: string }[];
+  owed: AssetLiability[];
+};
+
+/** The way from a user's leaf to the root of an asset, which `verifyLiability` checks. */
+export type LiabilityProof = {
+  day: string;
+  /** Null: USDC. */
+  venue_id: string | null;
+  asset_id: string | null;
+  user_id: string;
+  /** Available, promised and pending together. */
+  amount: bigint;
+  salt: string;
+  path: { side: "left" | "right"; sum: bigint; hash: string }[];
+};
+
 /** Chains, venues and limits of a deployment. */
 export type ServiceConfig = {
   /** Version of the service. */

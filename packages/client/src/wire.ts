@@ -35,6 +35,14 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "max_withdrawal",
   "withdrawable",
   "issued",
+  "total",
+  "fees",
+  "losses",
+  "pairs",
+  "issued_by_pairs",
+  "settling",
+  "held",
+  "sum",
 ]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;

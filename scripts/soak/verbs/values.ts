@@ -85,6 +85,7 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
   category: ({ dice }) => dice.pick(LABELS),
   limit: ({ dice }) => dice.pick([0, 1, 5, 50, 500, 501]),
   q: ({ dice }) => dice.pick(["a", "yes", "Will the"]),
+  asset: ({ dice }) => dice.pick(["usdc", "venue_one:0xf1"]),
   assets: ({ dice }) => dice.pick(["0xab", "0xab,0xcd", "0x1,0x1"]),
   types: ({ dice, operation }) =>
     operation === "POST /account/create-webhook"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ._wire import AMOUNT, UNSET, Unset, new_key
 
-ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "request_amount_limit", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "price_out_of_range", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "not_paired", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
+ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "liability_unknown", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "request_amount_limit", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "price_out_of_range", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "not_paired", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
 """Machine-readable code. New codes may be added."""
 
 Amount = int
@@ -561,6 +561,92 @@ class WithdrawalAddress:
     """When it was added"""
     active_from: datetime
     """From when withdrawals may go there"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Liabilities:
+    day: str
+    """The UTC day of the record"""
+    at: datetime
+    """The instant of the balances"""
+    entry_id: int
+    """The last entry of the ledger that the balances contain"""
+    commit_group: int
+    """The commit group after which all of this was so"""
+    earlier: list[str]
+    """Days of earlier records, newest first"""
+    blocks: list[ChainBlock]
+    """The blocks after which the holdings were read"""
+    owed: list[AssetLiability]
+    """All assets of which a user has a balance"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainBlock:
+    chain: str
+    """Name of the chain"""
+    block: int
+    """Number of the confirmed block"""
+    block_hash: str
+    """Its hash, as 0x hex"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetLiability:
+    venue_id: Venue | None
+    """Venue of the outcome token; None for USDC"""
+    asset_id: AssetId | None
+    """Outcome token, as canonical 0x hex; None for USDC"""
+    root: str
+    """Root of the tree over the users' balances, as 0x hex"""
+    total: Amount
+    """What is owed to the users, which is the sum of the tree"""
+    leaves: int
+    """Number of users with a balance"""
+    fees: Amount
+    """What the service has earned, not in the total"""
+    losses: Amount
+    """What the service has lost and owes itself"""
+    pairs: Amount
+    """USDC that pairs hold for the tokens that they issued, not in the total"""
+    issued_by_pairs: Amount
+    """Tokens that pairs issued, which no chain holds"""
+    chains: list[ChainHolding]
+    """The chains on which the asset was deposited"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHolding:
+    chain: str
+    """Name of the chain"""
+    issued: Amount
+    """Deposited there and not withdrawn, by the journal"""
+    settling: Amount
+    """Of it, what the vault has paid but the journal has not settled yet"""
+    held: Amount
+    """What vaults and deposit addresses held after the block"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiabilityProof:
+    day: str
+    """The UTC day of the record"""
+    venue_id: Venue | None
+    """Venue of the outcome token; None for USDC"""
+    asset_id: AssetId | None
+    """Outcome token, as canonical 0x hex; None for USDC"""
+    user_id: str
+    """Your user id, which is part of the leaf"""
+    amount: Amount
+    """Your balance: available, promised and pending together"""
+    salt: str
+    """Part of the leaf. Nobody else has it, as 0x hex"""
+    path: list[ProofStep]
+    """The neighbours on the way from your leaf to the root"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofStep:
+    side: Literal["left", "right"]
+    """On which side the neighbour is"""
+    sum: Amount
+    """Sum of the neighbour"""
+    hash: str
+    """Hash of the neighbour, as 0x hex"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestItem:

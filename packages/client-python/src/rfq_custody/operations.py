@@ -72,6 +72,42 @@ class ServiceCalls:
         """
         return await self._transport.call(Call("GET", "/.well-known/jwks.json", public=True, repeatable=True, timeout=timeout), m.SigningKeys)
 
+    async def liabilities(
+        self,
+        *,
+        day: str | None = None,
+        timeout: float | None = None,
+    ) -> m.Liabilities:
+        """Get what the service owes its users, and the roots that prove it. Made once a day.
+        The newest one may be a minute late. With `accept: application/jose` the response is
+        a receipt: the same record as a JWS.
+
+        Args:
+            day: A UTC day; omitted: the newest record.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `liability_unknown`.
+        """
+        return await self._transport.call(Call("GET", "/.well-known/liabilities.json", query=fields({"day": day}), public=True, repeatable=True, timeout=timeout), m.Liabilities)
+
+    async def liabilities_receipt(
+        self,
+        *,
+        day: str | None = None,
+        timeout: float | None = None,
+    ) -> str:
+        """The liabilities as a receipt, which `receipts.verify_receipt` reads.
+
+        Args:
+            day: A UTC day; omitted: the newest record.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `liability_unknown`.
+        """
+        return await self._transport.text(Call("GET", "/.well-known/liabilities.json", query=fields({"day": day}), public=True, repeatable=True, timeout=timeout, accept="application/jose"))
+
     def markets(
         self,
         *,
@@ -1071,6 +1107,26 @@ class CustodyCalls:
             Problem: `withdrawal_address_unknown`.
         """
         return await self._transport.call(Call("DELETE", "/custody/withdrawal-address", body=fields({"address_id": address_id}), timeout=timeout), m.WithdrawalAddress)
+
+    async def liability_proof(
+        self,
+        *,
+        asset: str | None = None,
+        day: str | None = None,
+        timeout: float | None = None,
+    ) -> m.LiabilityProof:
+        """Get the proof that your balance is in the record of a day. The clients verify it
+        together with the signed record.
+
+        Args:
+            asset: `usdc`, or an outcome token as `<venue_id>:<asset_id>`; omitted: `usdc`.
+            day: A UTC day; omitted: the newest record.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `liability_unknown`.
+        """
+        return await self._transport.call(Call("GET", "/custody/get-liability-proof", query=fields({"asset": asset, "day": day}), repeatable=True, timeout=timeout), m.LiabilityProof)
 
     async def split(
         self,

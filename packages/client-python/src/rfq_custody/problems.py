@@ -22,7 +22,7 @@ class Forbidden(Problem, kind=403):
 class NotFound(Problem, kind=404):
     """Status 404: `route_unknown`, `request_unknown`, `quote_unknown`, `match_unknown`,
     `webhook_unknown`, `market_unknown`, `withdrawal_address_unknown`, `withdrawal_unknown`,
-    `api_key_unknown_id`, `chain_unknown`.
+    `api_key_unknown_id`, `liability_unknown`, `chain_unknown`.
     """
 
 
@@ -182,6 +182,10 @@ class WithdrawalUnknown(NotFound, kind="withdrawal_unknown"):
 
 class ApiKeyUnknownId(NotFound, kind="api_key_unknown_id"):
     """No such API key."""
+
+
+class LiabilityUnknown(NotFound, kind="liability_unknown"):
+    """No such proof of liabilities."""
 
 
 class ChainUnknown(NotFound, kind="chain_unknown"):

@@ -12,6 +12,8 @@ class SyncServiceCalls(Calls):
     health = waits(o.ServiceCalls.health)
     config = waits(o.ServiceCalls.config)
     signing_keys = waits(o.ServiceCalls.signing_keys)
+    liabilities = waits(o.ServiceCalls.liabilities)
+    liabilities_receipt = waits(o.ServiceCalls.liabilities_receipt)
     markets = lists(o.ServiceCalls.markets)
     account_events = waits(o.ServiceCalls.account_events)
     create_webhook = waits(o.ServiceCalls.create_webhook)
@@ -67,6 +69,7 @@ class SyncCustodyCalls(Calls):
     create_withdrawal_address = waits(o.CustodyCalls.create_withdrawal_address)
     withdrawal_addresses = lists(o.CustodyCalls.withdrawal_addresses)
     remove_withdrawal_address = waits(o.CustodyCalls.remove_withdrawal_address)
+    liability_proof = waits(o.CustodyCalls.liability_proof)
     split = waits(o.CustodyCalls.split)
     redeem = waits(o.CustodyCalls.redeem)
 
