@@ -29,7 +29,7 @@ const SETTINGS = {
 };
 
 export const benchLiabilities: Bench = async ({ quick, say, start }) => {
-  const [users, rounds, forMs] = quick ? [20_000, 1, 2_000] : [USERS, 5, 20_000];
+  const [users, rounds, forMs] = quick ? [20_000, 1, 2_000] : [USERS, 5, 12_000];
   const stack = await start({ meter: true, settings: SETTINGS });
   for (let count = 0; count < users; count += CHUNK)
     await fund(stack.db, Array.from({ length: CHUNK }, randomUUID), ["usdc"], 1_000_000);

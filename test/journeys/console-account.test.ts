@@ -70,6 +70,7 @@ async function withdrawKey(page: Page, { password }: Trader): Promise<string> {
   await keys.getByText("New key").click();
   await keys.getByLabel("Label").fill("payments");
   await keys.getByLabel("withdraw, once the operator has approved the key").check();
+  await keys.getByLabel("only to my address book").check();
   await keys.getByLabel("Allowed addresses").fill("127.0.0.1, ::1");
   await keys.getByLabel("Expires after days").fill("30");
   await keys.getByLabel("Your password").fill(password);
@@ -78,7 +79,7 @@ async function withdrawKey(page: Page, { password }: Trader): Promise<string> {
   await receipt.waitFor();
   const copied = await receipt.locator("p").first().innerText();
   const [id = ""] = await receipt.locator("code").allInnerTexts();
-  await keys.getByText("waits for approval").waitFor();
+  await keys.getByText("withdraw to listed addresses (waits for approval)").waitFor();
   const approved = await stack.operator({ command: ["api-key", "approve"], options: { id } });
   expect(approved).toMatchObject({ ok: true });
   await keys.getByRole("button", { name: "I have copied it" }).click();

@@ -113,6 +113,38 @@ export const AUTH: readonly Mutant[] = [
     "scopes unbound": ["    key.scopes,\n", ""],
     "activation unbound": ["    key.activeFrom,\n", ""],
   }),
+  ...ideas("src/auth/mint-key.ts", "auth/listed-keys", {
+    "every withdraw key approves itself": ["    key.limits?.paysTo !== undefined &&\n", ""],
+    "a key approves itself against the setting": [
+      '    settings.AUTH_LISTED_KEYS === "on" &&\n',
+      "",
+    ],
+    "a key approves itself without TOTP": [
+      "    (actor.credential.checkedTotp ?? null) !== null;",
+      "    actor.credential !== undefined;",
+    ],
+    "a key that approves itself does not wait": [
+      "approvesItself ? holdMsOf(settings) :",
+      "approvesItself ? 0 :",
+    ],
+  }),
+  ...ideas("src/custody/withdrawal-policy.ts", "auth/listed-keys", {
+    "a listed key pays any address of the book": [
+      "required(isNamed ? TRUE : FALSE, () => ({",
+      "required(isNamed || TRUE ? TRUE : FALSE, () => ({",
+    ],
+    "a listed key pays an address outside the book": [
+      '    required(isListed(withdrawing, at), (facts) => notListed("The API key", facts)),\n',
+      "",
+    ],
+  }),
+  ...ideas("src/audit/receipt.ts", "audit/receipt", {
+    "a receipt names no owner": ["    sub: userId,", "    sub: kind,"],
+    "a receipt of another record": [
+      "${encoded(header)}.${encoded(body)}",
+      "${encoded(header)}.${encoded({})}",
+    ],
+  }),
   ...ideas("src/auth/login-throttle.ts", "auth/notices auth/session", {
     "a rest makes the next login the first one": [
       "return expr`EXISTS (${used}) AND NOT EXISTS (",

@@ -23,6 +23,28 @@ export const REST: readonly Mutant[] = [
       "  return actor === undefined;",
     ],
   }),
+  ...ideas("src/reconcile/liabilities/build-slice.ts", "reconcile/liabilities", {
+    "what moved since the cut is kept": [
+      "BigInt(balance) - since;",
+      "BigInt(balance) - 0n * since;",
+    ],
+    "what is pending is not owed": ["a.balance + coalesce(p.balance, 0)", "a.balance"],
+    "a cut that the archive overtook goes on": ["head?.fresh !== 1", "head === undefined"],
+  }),
+  ...ideas("src/reconcile/liabilities/publish-proof.ts", "reconcile/liabilities", {
+    "a wrong total is published": ['if (total !== (owed?.total ?? "0x0"))', 'if (total === "")'],
+    "another cut of a published day": [
+      "if (entryId !== cut.entry_id)",
+      "if (entryId < 0 && cut.entry_id < 0)",
+    ],
+  }),
+  ...ideas("src/reconcile/liabilities/sum-tree.ts", "client/liability", {
+    "only the total is hashed": [
+      "[sumBytes(left.sum), left.hash, sumBytes(right.sum), right.hash]",
+      "[sumBytes(left.sum + right.sum), left.hash, right.hash]",
+    ],
+    "a negative sum": ["if (sum < 0n || sum >> 127n > 0n)", "if (sum >> 127n > 0n)"],
+  }),
   ...ideas("src/ledger/history.ts", "archive/cold-entries archive/release", {
     "archive not asked": [
       "if (archived === undefined || here.unsearched !== null) return here;",

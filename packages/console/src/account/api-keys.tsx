@@ -2,6 +2,7 @@ import type { NewApiKey, Scope, Venue } from "@rfq-custody/client";
 import { useState } from "react";
 import { useConfig } from "../markets.ts";
 import { stepUp, StepUpFields } from "./step-up.tsx";
+import { useAddressBook } from "../wallet/safety.tsx";
 import { useAct, useList } from "../session/session.tsx";
 import { ActionButton } from "../ui/actions.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
@@ -27,8 +28,8 @@ export function ApiKeys() {
           ["Id", ({ api_key_id }) => <Id id={api_key_id} />],
           [
             "Scopes",
-            ({ scopes, active_from: from }) =>
-              `${scopes.join(", ")}${from === null ? " (waits for approval)" : ""}`,
+            ({ scopes, only_listed: listed, active_from: from }) =>
+              `${scopes.join(", ")}${listed ? " to listed addresses" : ""}${from === null ? " (waits for approval)" : ""}`,
           ],
           ["Works from", ({ active_from: from }) => (from === null ? "" : <When at={from} />)],
           [
@@ -103,7 +104,7 @@ function NewKey() {
         key={created?.api_key_id}
         label="New key"
         action="Create the key"
-        names={{ allowed_ips: "ips", expires_at: "days", scopes: "scope" }}
+        names={{ addresses: "address", allowed_ips: "ips", expires_at: "days", scopes: "scope" }}
         submit={async (values) =>
           setCreated(await act((client) => client.auth.createApiKey(terms(values))))
         }
@@ -151,6 +152,7 @@ function KeyFields() {
           value="withdraw"
           onChange={setWithdraws}
         />
+        {withdraws ? <ListedFields /> : null}
       </fieldset>
       <fieldset>
         <legend>Only on these venues (none: all)</legend>
@@ -164,15 +166,43 @@ function KeyFields() {
   );
 }
 
+/** A key that pays only the address book approves itself after the delay if TOTP is on. */
+function ListedFields() {
+  const [listed, setListed] = useState(false);
+  const book = useAddressBook();
+  return (
+    <>
+      <CheckField
+        label="only to my address book, and with TOTP on without the operator"
+        name="listed"
+        onChange={setListed}
+      />
+      {(listed ? (book ?? []) : []).map(({ address_id, address, label, chain }) => (
+        <CheckField
+          key={address_id}
+          label={`of it only ${label} (${chain})`}
+          name="address"
+          value={address}
+        />
+      ))}
+    </>
+  );
+}
+
 function terms(values: FormValues) {
   // Safe cast: the values of the checkboxes.
   const scopes = values.getAll("scope") as Scope[];
   const venues = values.getAll("venue") as Venue[];
+  // Safe cast: the values of the checkboxes.
+  const addresses = [...new Set(values.getAll("address") as string[])];
   const ips = values.text("ips").match(/[^\s,]+/g) ?? [];
   return {
     label: values.text("label"),
     scopes,
     request_approval: scopes.includes("withdraw"),
+    ...(values.has("listed")
+      ? { only_listed: true, addresses: addresses.length === 0 ? null : addresses }
+      : {}),
     limits: {
       venues: venues.length === 0 ? null : venues,
       max_usdc_per_trade: values.unitsOrNull("trade"),
