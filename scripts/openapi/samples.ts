@@ -94,7 +94,6 @@ export const SAMPLE = {
   fees: "0x0",
   hash: "0x7e9d2c4a6b8e0f1d3c5a7b9e1f2d4c6b8a0e2f4d6c8b0a1e3f5d7c9b5f3a1c0b",
   held: "0x174876e800",
-  issued: "0x174876e800",
   issued_by_pairs: "0x0",
   final: false,
   frozen_by: "self",

@@ -463,9 +463,9 @@ export class Custody {
   }
 
   /**
-   * Returns the proof that your balance of USDC, or of an outcome token (`venue_one:0x1`), is in the
-   * record of a day (`2026-11-28`), or in the newest one. `verifyLiability` checks it. It shows sums of others, so
-   * give it only to those who may know them. Throws `Problem`: `liability_unknown`.
+   * Returns the proof that your balance of USDC, or of a token (`venue_one:0x1`), is in the
+   * record of a day (`2026-11-28`), or in the newest one. `verifyLiability` checks it. It shows
+   * sums of others, so show it to few. Throws `Problem`: `liability_unknown`.
    *
    * @example
    * ```ts

@@ -22,7 +22,9 @@ const ChainBlock = z
 export const ChainHolding = z
   .object({
     chain,
-    issued: u256Out("Deposited there and not withdrawn, by the journal"),
+    issued: u256Out("Deposited there and not withdrawn, by the journal").meta({
+      examples: ["0x174876e800"],
+    }),
     settling: u256Out("Of it, what the vault has paid but the journal has not settled yet"),
     held: u256Out("What vaults and deposit addresses held after the block"),
   })

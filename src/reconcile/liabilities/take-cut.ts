@@ -1,7 +1,7 @@
 /**
- * The cut of a day's proof. One batch reads the newest transfer, the house accounts and each chain's
- * confirmed block, so all of them belong to one commit group. No balance is copied: a slice that is
- * read later takes back what the transfers since then have moved.
+ * The cut of a day's proof. One batch reads the newest transfer, the house accounts and the
+ * confirmed block of each chain, so all of them belong to one commit group. No balance is copied: a
+ * slice that is read later takes back what the transfers since then have moved.
  */
 import type * as z from "zod";
 import { toHex } from "../../assets/amount.ts";
