@@ -14,7 +14,7 @@ import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce-rfq.ts";
 import { type Due, expireDue, type ExpiryScope, nextDue } from "./expire.ts";
 import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./rfq-records.ts";
-import { type LimitRow, type Limits, limitsOf, ofMade } from "./standing-accept.ts";
+import { type LimitRow, type AcceptLimits, acceptLimitsOf, ofMade } from "./standing-accept.ts";
 import {
   composeOperations,
   type GroupEffects,
@@ -34,7 +34,7 @@ export type GroupDone = {
   /** Unix milliseconds of the next expiry: of requests only, if the group named the due quotes. */
   readonly nextDue: number | null;
   /** What is known now of the standing accepts of the requests that the operations concern. */
-  readonly limits: Limits;
+  readonly limits: AcceptLimits;
 };
 
 /** What a group ends first: what is due (the quotes by id if the book knows them), or nothing. */
@@ -56,7 +56,7 @@ export async function commitOperations(
   ];
   // Without named quotes the next instant is that of any quote, too.
   const due = expiry !== "none" && expiry.due !== null ? "requests" : "all";
-  const report = reportOf(group, { asset, due, made, limits: limitsOf(operations) });
+  const report = reportOf(group, { asset, due, made, limits: acceptLimitsOf(operations) });
   const outcome = await commit(db, group, [...work, report]);
   if (!outcome.committed) return outcome;
   // When D1's response was lost, the stamped rows still say what happened, so the report is read

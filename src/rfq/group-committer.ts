@@ -22,7 +22,7 @@ import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
 import type { BookOperation } from "./book-operation.ts";
-import { type Limits, mayBeFulfilled, standingAccepts } from "./standing-accept.ts";
+import { type AcceptLimits, mayBeFulfilled, standingAccepts } from "./standing-accept.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
@@ -82,7 +82,7 @@ export class GroupCommitter {
   readonly #rejections: RejectionReader;
   readonly #waiting = new FairQueue<Waiting>();
   /** The guards decide, so it may be wrong. */
-  readonly #limits: Limits = new Map();
+  readonly #limits: AcceptLimits = new Map();
   #running = false;
   #lastSize = 0;
   #watchingWaits = false;

@@ -67,7 +67,7 @@ import { accountAllows, keyAllows, sessionAllowed } from "./trade-limits.ts";
  * What a book knows of the standing accepts of requests, by hexadecimal ids. Null: there is none.
  * What it does not know it reads before the group.
  */
-export type Limits = Map<string, AcceptLimit | null>;
+export type AcceptLimits = Map<string, AcceptLimit | null>;
 
 /**
  * Who can write SQL can edit or insert a row, which spends the requester's money. So nothing is
@@ -200,7 +200,7 @@ function preconditions(
 }
 
 /** Whether the operation sets a price, or is a quote that may be as good as one. */
-export function mayBeFulfilled({ mayFulfil: by }: BookOperation, limits: Limits): boolean {
+export function mayBeFulfilled({ mayFulfil: by }: BookOperation, limits: AcceptLimits): boolean {
   if (by === undefined || "terms" in by) return by !== undefined;
   const limit = limits.get(hexId(by.requestId));
   return limit === undefined || (limit !== null && isWithin(by, limit));
@@ -213,7 +213,7 @@ export function mayBeFulfilled({ mayFulfil: by }: BookOperation, limits: Limits)
 export async function standingAccepts(
   db: D1Database,
   operations: readonly BookOperation[],
-  limits: Limits,
+  limits: AcceptLimits,
   settings: Accepting,
 ): Promise<BookOperation[]> {
   const trusted = new Map<string, string[]>();
@@ -329,7 +329,7 @@ const REASONS = GRANTS.map(([reason, grant]) => sql`WHEN NOT ${grant} THEN ${raw
 export type LimitRow = readonly [requestId: string, side: Side, price: number | null];
 
 /** JSON of the standing accepts of the requests that the operations open, quote or change. */
-export function limitsOf(operations: readonly BookOperation[]): Expr {
+export function acceptLimitsOf(operations: readonly BookOperation[]): Expr {
   const ids = operations.flatMap(({ makes, mayFulfil }) => mayFulfil?.requestId ?? makes?.id ?? []);
   return expr`SELECT json_group_array(json_array(hex(request_id), side, price))
     FROM standing_accepts WHERE request_id IN (${uuids([...new Set(ids)])})`;

@@ -79,7 +79,7 @@ export const CUSTODY: readonly Mutant[] = [
       "${queuedToday(user, at, settings)} <= ${settings.WITHDRAWAL_DAILY_COUNT}`",
     ],
   }),
-  ...ideas("src/custody/withdrawal-transfers.ts", "custody/withdraw custody/withdrawal-policy", {
+  ...ideas("src/ledger/liquidity.ts", "custody/withdraw custody/withdrawal-policy", {
     "chain's submitted payments ignored": [
       "AND o.status ${IN_FLIGHT}), 0)`",
       "AND o.status ${IN_FLIGHT} AND o.status = 'queued'), 0)`",
