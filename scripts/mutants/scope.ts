@@ -32,10 +32,11 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/custody/payer/":
     "chain/withdrawals chain/guards chain/halts chain/restore chain/restore-claimed " +
     "chain/paid-otherwise chain/removed-payment chain/foreign-batch chain/payment-limit " +
-    "chain/nodes chain/rotated-key chain/alerts chain/deadline custody/recovery-records",
+    "chain/nodes chain/rotated-key chain/alerts chain/deadline custody/recovery-records " +
+    "chain/bystander",
   "src/custody/payer/make-transaction.ts":
-    "chain/payer-guard chain/withdrawals chain/nodes chain/paid-otherwise",
-  "src/custody/payer/payer-lease.ts": "chain/payer-guard chain/halts chain/nodes",
+    "chain/payer-guard chain/withdrawals chain/bystander chain/nodes chain/paid-otherwise",
+  "src/custody/payer/payer-lease.ts": "chain/payer-guard chain/halts chain/bystander chain/nodes",
   "src/custody/payer/agreed-reads.ts":
     "chain/deep-reorg chain/agreed chain/nodes chain/withdrawals",
   "src/custody/payer/alert-late.ts": "custody/removed-chain chain/alerts",
@@ -51,7 +52,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/custody/routes.ts": "custody/withdraw custody/withdrawal-policy",
   "src/custody/watcher/":
     "chain/deposits chain/guards chain/halts chain/vanished-deposits chain/rescan chain/agreed " +
-    "chain/witnesses chain/restore custody/receivers custody/small-deposits",
+    "chain/witnesses chain/restore custody/receivers custody/small-deposits chain/bystander",
   "src/custody/watcher/read-confirmed.ts": "chain/rescan chain/agreed chain/witnesses chain/nodes",
   "src/custody/watcher/credit-deposit.ts":
     "chain/deposits chain/guards custody/limits custody/small-deposits chain/vanished-deposits",
