@@ -30,6 +30,48 @@ CREATE TABLE standing_accepts (
 -- Those that are over.
 CREATE INDEX standing_accepts_over ON standing_accepts (request_id) WHERE price IS NULL;
 
+-- Commands that accept quotes, in the order of arrival. Those of a commit group are inserted by one
+-- statement (src/rfq/accept-quote.ts). Always empty: the trigger accept_commands_accept carries out
+-- each command and stores none.
+--
+-- Example row:
+--   match_id 019a…94b0, requester_id 01a2…c585, api_key_id 019a…77aa, session_epoch NULL,
+--   session_expires_at NULL, received_at 1764551329990, commit_before 1764551360990,
+--   not_after NULL, cancels_others 1, standing NULL, at 1764551330000, accepted_group 91,
+--   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, credential 019a…77ab,
+--   asset ’venue_one:0x1’, complement NULL, side ’Bid’, price 317919, amount 1000000,
+--   usdc_amount 317919, taker_fee 0, maker_fee 0, reserve 1000000,
+--   reserve_asset ’venue_one:0x1’, maker_label ’bot-7’
+CREATE TABLE accept_commands (
+  match_id BLOB NOT NULL,
+  requester_id BLOB NOT NULL,
+  api_key_id BLOB,                 -- as in quote_commands
+  session_epoch INTEGER,
+  session_expires_at INTEGER,
+  received_at INTEGER NOT NULL,    -- as in quote_commands
+  commit_before INTEGER NOT NULL,
+  not_after INTEGER,
+  cancels_others INTEGER NOT NULL, -- 1: with the other quotes of a maker whose protection it trips
+  standing TEXT,                   -- the terms of the standing accept that it is for
+  at INTEGER NOT NULL,
+  accepted_group INTEGER NOT NULL,
+  quote_id BLOB NOT NULL,          -- what follows is copied from the quote, which never changes it
+  request_id BLOB NOT NULL,
+  maker_id BLOB NOT NULL,
+  credential BLOB NOT NULL,
+  asset TEXT NOT NULL,
+  complement TEXT,
+  side TEXT NOT NULL,
+  price INTEGER NOT NULL,
+  amount INTEGER NOT NULL,
+  usdc_amount INTEGER NOT NULL,
+  taker_fee INTEGER NOT NULL,
+  maker_fee INTEGER NOT NULL,
+  reserve INTEGER NOT NULL,
+  reserve_asset TEXT NOT NULL,
+  maker_label TEXT
+) STRICT;
+
 -- How far a quote may be from the last price of its asset, scaled by 1e6. NULL: no limit.
 -- Example: max_deviation 50000
 ALTER TABLE protections ADD COLUMN max_deviation INTEGER

@@ -193,17 +193,28 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
               ) >= 500
             ),
             ifnull(
-              (
-                SELECT iif(NEW.side = 'Ask', NEW.price > price, NEW.price < price)
-                FROM (
-                  SELECT quote_id, price
+              iif(
+                NEW.side = 'Ask',
+                NEW.price > (
+                  SELECT price
                   FROM quotes INDEXED BY quotes_request_status
                   WHERE request_id = NEW.request_id
                     AND status = 'open'
                     AND stuck_at IS NULL
                     AND side = NEW.side
                     AND quote_id IS NOT NEW.replaces
-                  ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
+                  ORDER BY price DESC
+                  LIMIT 1 OFFSET 499
+                ),
+                NEW.price < (
+                  SELECT price
+                  FROM quotes INDEXED BY quotes_request_status
+                  WHERE request_id = NEW.request_id
+                    AND status = 'open'
+                    AND stuck_at IS NULL
+                    AND side = NEW.side
+                    AND quote_id IS NOT NEW.replaces
+                  ORDER BY price
                   LIMIT 1 OFFSET 499
                 )
               ),
@@ -354,17 +365,39 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
       ),
       (
         SELECT quote_id
-        FROM (
-          SELECT quote_id, price
-          FROM quotes INDEXED BY quotes_request_status
-          WHERE request_id = NEW.request_id
-            AND status = 'open'
-            AND stuck_at IS NULL
-            AND side = NEW.side
-            AND quote_id IS NOT NEW.replaces
-          ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
-          LIMIT 1 OFFSET 499
-        )
+        FROM quotes INDEXED BY quotes_request_status
+        WHERE request_id = NEW.request_id
+          AND status = 'open'
+          AND stuck_at IS NULL
+          AND side = NEW.side
+          AND quote_id IS NOT NEW.replaces
+          AND price = iif(
+            NEW.side = 'Ask',
+            (
+              SELECT price
+              FROM quotes INDEXED BY quotes_request_status
+              WHERE request_id = NEW.request_id
+                AND status = 'open'
+                AND stuck_at IS NULL
+                AND side = NEW.side
+                AND quote_id IS NOT NEW.replaces
+              ORDER BY price DESC
+              LIMIT 1 OFFSET 499
+            ),
+            (
+              SELECT price
+              FROM quotes INDEXED BY quotes_request_status
+              WHERE request_id = NEW.request_id
+                AND status = 'open'
+                AND stuck_at IS NULL
+                AND side = NEW.side
+                AND quote_id IS NOT NEW.replaces
+              ORDER BY price
+              LIMIT 1 OFFSET 499
+            )
+          )
+        ORDER BY opened_at DESC, quote_id DESC
+        LIMIT 1
       ),
       NULL
     )

@@ -116,31 +116,8 @@ SELECT q.quote_id, q.request_id, r.requester_id, q.maker_id,
   iif(q.side = 'Bid', CAST(q.usdc_amount + q.taker_fee AS TEXT), q.amount) AS given_amount_text
 FROM quotes q JOIN requests r ON r.request_id = q.request_id;
 
--- A side of a match: what it gives and gets without its fee, and from whom. The maker’s leg carries
--- the quote’s id, as the maker’s reserve does. So the journal’s unique key rejects trading one
--- quote twice. `pair` is the house account of a pair that takes part, NULL: none does.
---
---   match_id  owner_id   other_id   ref       given_asset    given    got_asset      got      fee
---   019a…94b0 requester  maker      match_id  usdc           317919   venue_one:0x1  1000000  0
---   019a…94b0 maker      requester  quote_id  venue_one:0x1  1000000  usdc           317919   0
+-- What each side of a match gives and gets is a part of the trigger accept_commands_accept.
 DROP VIEW match_sides;
-CREATE VIEW match_sides AS
-SELECT match_id, ref, owner_id, other_id, pair, fee, fee_line,
-  iif(pays, 'usdc', token) AS given_asset, iif(pays, usdc, amount) AS given,
-  iif(pays, token, 'usdc') AS got_asset, iif(pays, amount, usdc) AS got
-FROM (
-  SELECT m.match_id, m.match_id AS ref, m.requester_id AS owner_id, m.maker_id AS other_id,
-    CAST('pair:' || min(m.asset, m.complement) AS BLOB) AS pair, m.taker_fee AS fee,
-    m.side = 'Ask' AS fee_line, m.side = 'Bid' AS pays, m.asset AS token, m.amount,
-    m.usdc_amount AS usdc
-  FROM matches m
-  UNION ALL
-  SELECT m.match_id, m.quote_id, m.maker_id, m.requester_id,
-    CAST('pair:' || min(m.asset, m.complement) AS BLOB), m.maker_fee,
-    m.side = 'Bid', (m.side = 'Ask') = (m.complement IS NULL), coalesce(m.complement, m.asset),
-    m.amount, iif(m.complement IS NULL, m.usdc_amount, m.amount - m.usdc_amount)
-  FROM matches m
-);
 
 -- As before, with the type of the event of a redeemed token.
 DROP VIEW stream_events;

@@ -1,4 +1,5 @@
 /** Triggers that are generated from src, and the migration that brings a changed one. */
+import { acceptTrigger } from "../../src/rfq/accept-quote.ts";
 import { expiryTrigger } from "../../src/rfq/expire.ts";
 import { quoteTrigger } from "../../src/rfq/place-quote.ts";
 import type { Sql } from "../../src/platform/sql.ts";
@@ -23,6 +24,14 @@ const GENERATED: readonly Generated[] = [
     source: "src/rfq/place-quote.ts",
     what: "Places the quotes of a commit group, one command after the other.",
     statements: quoteTrigger,
+  },
+  {
+    trigger: "accept_commands_accept",
+    on: "accept_commands",
+    file: "accept_quote",
+    source: "src/rfq/accept-quote.ts",
+    what: "Accepts the quotes of a commit group, one command after the other.",
+    statements: acceptTrigger,
   },
   {
     trigger: "expiry_commands_expire",

@@ -71,14 +71,8 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/http/define-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
   "src/ledger/statement.ts": "ledger/statement",
   "src/platform/deadline.ts": "rfq/deadline",
-  "src/rfq/accept-preconditions.ts":
-    "rfq/accept-price rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits " +
-    "rfq/cancel-after rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions",
   "src/rfq/standing-accept.ts": "rfq/standing-accept auth/who-may",
   "src/rfq/last-price.ts": "rfq/protection",
-  "src/rfq/accept-quote.ts":
-    "rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits rfq/cancel-after " +
-    "rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions rfq/set-aside",
   "src/rfq/cancel-on-disconnect.ts": "rfq/disconnect",
   "src/rfq/cancel-after.ts": "rfq/cancel-after auth/who-may",
   "src/rfq/cancel-quote.ts": "rfq/preconditions rfq/book auth/who-may rfq/races",
@@ -94,6 +88,10 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/rfq/routes.ts": "rfq/several-quotes",
   "src/rfq/socket-commands.ts": "rfq/several-quotes rfq/fairness",
   "src/rfq/trade-limits.ts": "rfq/trade-limits auth/policy",
+  "trigger accept_commands_accept":
+    "rfq/book rfq/accept-price rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits " +
+    "rfq/cancel-after rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions rfq/set-aside " +
+    "rfq/backing rfq/protection rfq/standing-accept ledger/amounts rfq/pairs-model",
   "trigger accounts_": "ledger/guards rfq/row-guards platform/append-only rfq/positions",
   "trigger event_runs_": "platform/append-only streams/streams",
   "trigger matches_":
@@ -128,16 +126,6 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "A group queues one withdrawal. The term is for the index.",
   "src/custody/withdraw.ts withdraw: without w.queued_group = ${group.seq}":
     "The id is new, so only this group can have inserted it.",
-  "src/rfq/accept-quote.ts acceptStatements: without q.status = 'accepted'":
-    "The other quotes that the match ends are ended after it is inserted.",
-  "src/rfq/accept-quote.ts acceptStatements: without status = 'open'":
-    "Both selections in the list after it contain open quotes only.",
-  "src/rfq/accept-preconditions.ts ofQuote: without s.status = 'open'":
-    "The other preconditions exclude every other status.",
-  "src/rfq/accept-preconditions.ts ofQuote: without r.status = 'open'":
-    "The other preconditions exclude every other status.",
-  "src/rfq/accept-preconditions.ts ofQuote: without r.expires_at > ${at}":
-    "A quote never outlives its request, so the quote's expiry decides.",
   "src/rfq/trade-limits.ts keyAllows: without k.limits ->> 'max_usdc_per_day' IS NOT NULL":
     "A comparison with NULL is not true. The term saves the sum.",
   "src/rfq/trade-limits.ts keyAllows: without k.limits ->> 'venues' IS NOT NULL":

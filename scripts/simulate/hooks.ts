@@ -21,6 +21,7 @@ const SMALL_LIMITS: readonly Patch[] = [
     replace: "MAX_OPEN_QUOTES_PER_SIDE = 3",
   },
   { name: "small-side", file: "migrations", find: "OFFSET 499", replace: "OFFSET 2" },
+  { name: "small-side", file: "migrations", find: ">= 500", replace: ">= 3" },
 ];
 
 let patches: readonly Patch[] = SMALL_LIMITS;

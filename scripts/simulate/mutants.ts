@@ -14,9 +14,9 @@ export type Mutant = {
 export const MUTANTS: readonly Mutant[] = [
   {
     name: "accept-by-anyone",
-    file: "src/rfq/accept-preconditions.ts",
-    find: "expr: expr`r.requester_id = ${requester}`",
-    replace: "expr: expr`1 OR r.requester_id = ${requester}`",
+    file: "migrations",
+    find: "AND (r.requester_id = NEW.requester_id)",
+    replace: "",
     breaks: "only the requester accepts",
   },
   {

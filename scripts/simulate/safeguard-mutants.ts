@@ -25,9 +25,9 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "accept-ignores-timer",
-    file: "src/rfq/accept-preconditions.ts",
-    find: 'expr: timerNotPassed(atom("s.credential"), at),',
-    replace: 'expr: expr`1 OR ${timerNotPassed(atom("s.credential"), at)}`,',
+    file: "migrations",
+    find: "WHERE t.credential = s.credential AND t.cancel_at <= NEW.at",
+    replace: "WHERE 0",
     breaks: "no match is made from a timer's instant on",
   },
   {
@@ -54,8 +54,8 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   {
     name: "tripped-maker-quotes",
     file: "migrations",
-    find: "FROM protections p\n",
-    replace: "FROM (SELECT * FROM protections WHERE 0) p\n",
+    find: "AND (p.tripped_at IS NOT NULL AND ifnull(p.blocked_until > NEW.at, 1))",
+    replace: "AND 0",
     breaks: "a tripped maker places no quote",
   },
   {

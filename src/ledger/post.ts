@@ -11,6 +11,7 @@ import {
   FALSE,
   join,
   literal,
+  MAX_NATIVE,
   MAX_NATIVE_UNITS,
   type Sql,
   sql,
@@ -22,6 +23,8 @@ import { type AccountKind, type Reason, reasonCode, type Step, stepCode } from "
 export const FEES_OWNER: Expr = atom("CAST('fees' AS BLOB)");
 /** Owes what the operator has lost. Its accounts are `external`, so they may be negative. */
 export const LOSSES_OWNER: Expr = atom("CAST('losses' AS BLOB)");
+/** The key of USDC as a literal. */
+export const IN_USDC: Expr = atom("'usdc'");
 /** Issues both tokens of a pair for USDC. `external`, because it owes the tokens. */
 export function pairOwner(asset: Expr, complement: Expr): Expr {
   return expr`CAST('pair:' || min(${asset}, ${complement}) AS BLOB)`;
@@ -55,18 +58,14 @@ export function post(group: Group, posting: Posting): Sql[] {
 
 /**
  * As `post` for each in turn, in two statements. At most five, because D1 limits the terms of a
- * UNION. A posting from `external` counts twice. `given` is a `WITH` that the sources share.
+ * UNION. A posting from `external` counts twice.
  */
-export function postTogether(
-  group: Pick<Group, "at">,
-  postings: readonly Posting[],
-  given: Sql = sql``,
-): Sql[] {
+export function postTogether(group: Pick<Group, "at">, postings: readonly Posting[]): Sql[] {
   const opening = postings.filter(({ toExists }) => toExists !== true);
   const outside = postings.filter(({ from }) => from === "external");
   return [
-    sql`${given} ${openAccounts([...outside.map(externalAccounts), ...opening.map(toAccounts)])}`,
-    sql`${given} ${insertTransfers(group, ...postings)}`,
+    openAccounts([...outside.map(externalAccounts), ...opening.map(toAccounts)]),
+    insertTransfers(group, ...postings),
   ];
 }
 
@@ -147,8 +146,8 @@ export function availableText(userId: string, asset: Expr): Expr {
 
 /** Condition: both sub-accounts and `amount` fit one balance, so that a release always fits. */
 export function canReceive(owner: Expr, asset: Expr, amount: Expr): Expr {
-  return expr`coalesce((SELECT sum(a.balance) FROM accounts a
-    WHERE a.owner = ${owner} AND a.asset = ${asset}), 0) <= ${MAX_NATIVE_UNITS} - ${amount}`;
+  return expr`coalesce((SELECT sum(balance) FROM accounts a
+    WHERE a.owner = ${owner} AND a.asset = ${asset}), 0) <= ${MAX_NATIVE} - ${amount}`;
 }
 
 /** Condition: the sums of the owner's trades of an asset stay within their limit after one more. */
@@ -159,6 +158,6 @@ export function canTrade(
 ): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM accounts a
     WHERE a.owner = ${owner} AND a.asset = ${asset} AND a.kind = ${kind}
-      AND (a.traded > ${MAX_NATIVE_UNITS} - ${amount}
-        OR a.traded_usdc > ${MAX_NATIVE_UNITS} - ${usdc}))`;
+      AND (a.traded > ${MAX_NATIVE} - ${amount}
+        OR a.traded_usdc > ${MAX_NATIVE} - ${usdc}))`;
 }

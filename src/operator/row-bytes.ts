@@ -18,6 +18,7 @@ const PAYER = `(SELECT a.owner FROM accounts a
 
 export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   accepted_payments: { bytes: 223 },
+  accept_commands: { bytes: 300 },
   account_policies: { bytes: 45, user: "t.user_id", withoutRowid: true },
   accounts: { bytes: 96, user: "iif(t.sub_account IS NULL, NULL, t.owner)" },
   alerts: { bytes: 129 },

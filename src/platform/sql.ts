@@ -99,6 +99,15 @@ export function readUuid(hex: string): string {
 /** Expressions by output name. `select` makes a column list of them, `jsonObject` a JSON object. */
 export type Columns<Name extends string = string> = Readonly<Record<Name, Expr>>;
 
+/** Safe cast: the names stay. */
+export function mapColumns<Name extends string>(
+  columns: Columns<Name>,
+  map: (name: Name) => Expr,
+): Columns<Name> {
+  const names = Object.keys(columns) as Name[];
+  return Object.fromEntries(names.map((name) => [name, map(name)])) as Record<Name, Expr>;
+}
+
 /** A column with the type of its values, from which the type of the selected row follows. */
 export type Typed<Value> = Expr & { readonly value?: Value };
 export const typed = <Value>(text: string): Typed<Value> => atom(text);

@@ -1,13 +1,24 @@
-/** What must hold for an accept, in the order of errors: of a quote, or of the best at a price. */
-import { readAssetKey, USDC } from "../assets/asset.ts";
+/**
+ * What must hold for an accept, in the order of errors: of a quote, or of the best at a price. A
+ * trigger checks it, a rejection asks it.
+ */
+import { readAssetKey } from "../assets/asset.ts";
 import type { RequestSide } from "../assets/asset-fields.ts";
-import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
-import { availableText, canReceive, canTrade, FEES_OWNER, usable } from "../ledger/post.ts";
-import { NOW } from "../platform/commit.ts";
-import type { Config } from "../platform/config.ts";
-import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
-import { type Precondition, type Question, questionOf } from "../platform/preconditions.ts";
+import { actorFacts, type ActorFacts, rowMayWrite } from "../auth/may-write.ts";
 import {
+  availableText,
+  canReceive,
+  canTrade,
+  FEES_OWNER,
+  IN_USDC,
+  usable,
+} from "../ledger/post.ts";
+import { boundColumns, columnsOf, type CommandRow } from "../platform/command-rows.ts";
+import { NOW } from "../platform/commit.ts";
+import type { InstantFact } from "../platform/deadline.ts";
+import { type Question, questionOf } from "../platform/preconditions.ts";
+import {
+  and,
   atom,
   type Columns,
   type Expr,
@@ -15,38 +26,50 @@ import {
   jsonObject,
   jsonText,
   raw,
+  select,
   sql,
   uuid,
 } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { timerNotPassed } from "./cancel-timer.ts";
 import {
-  type Accept,
-  type AcceptPrice,
-  type AcceptQuote,
-  recordNamedBy,
-  refused,
-  reject,
-  type Result,
-} from "./command.ts";
+  ACCEPT_FIELDS,
+  type AcceptColumns,
+  type AcceptField,
+  standingUnchanged,
+  wantedQuote,
+} from "./accept-command.ts";
+import { timerNotPassed } from "./cancel-timer.ts";
+import { type Accept, recordNamedBy, reject, type Result } from "./command.ts";
 import { bestQuote, isWithin, limitOf } from "./price-limit.ts";
 import {
-  actorMayWrite,
+  actorRejected,
+  afterDeadline,
   insufficientFunds,
-  inTime,
+  marketClosed,
   marketOpen,
+  notInTime,
   quoteNotOpen,
   REQUEST_VENUE,
   requestMatched,
   requestOpen,
+  rowBeforeDeadline,
+  rowInTime,
   sideMismatch,
   venuePaused,
 } from "./rejections.ts";
 import { type MatchRow, matchColumns } from "./rfq-records.ts";
 import type { QuoteStatus, RequestStatus } from "./statuses.ts";
-import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
-
-const USDC_KEY = atom("?", [USDC]);
+import {
+  accountAllows,
+  accountLimit,
+  keyAllows,
+  keyLimit,
+  limitFacts,
+  type LimitFacts,
+  sessionAllowed,
+  sessionRejected,
+  traderOf,
+} from "./trade-limits.ts";
 
 export const venueNotPaused = expr`NOT EXISTS (SELECT 1 FROM paused_venues p
   WHERE p.venue = ${REQUEST_VENUE})`;
@@ -81,20 +104,22 @@ const tradedKind = (buys: Expr) => expr`iif(${buys}, 'available', 'pending')`;
 /** Over `quote_sides s`: what each side, the fees and the pair get, and the sums of both trades. */
 export const balancesHold = expr`${canReceive(
   atom("s.requester_id"),
-  expr`iif(${IS_BID}, s.asset, ${USDC_KEY})`,
+  expr`iif(${IS_BID}, s.asset, ${IN_USDC})`,
   REQUESTER_GETS,
 )}
     AND ${canReceive(
       atom("s.maker_id"),
-      expr`iif(${MAKER_BUYS}, ${MAKER_TOKEN}, ${USDC_KEY})`,
+      expr`iif(${MAKER_BUYS}, ${MAKER_TOKEN}, ${IN_USDC})`,
       MAKER_GETS,
     )}
-    AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}
+    AND ${canReceive(FEES_OWNER, IN_USDC, expr`s.taker_fee + s.maker_fee`)}
     AND ${canTrade(atom("s.requester_id"), tradedKind(IS_BID), TRADED)}
     AND ${canTrade(atom("s.maker_id"), tradedKind(MAKER_BUYS), { ...TRADED, asset: MAKER_TOKEN })}
-    AND (s.complement IS NULL OR ${canReceive(atom("s.pair"), USDC_KEY, TRADED.amount)})`;
+    AND ${canReceive(atom("s.pair"), IN_USDC, TRADED.amount)}`;
 
 type Facts = InstantFact &
+  ActorFacts &
+  ExistingMatchFacts &
   LimitFacts & {
     readonly quote_status: QuoteStatus;
     readonly request_status: RequestStatus;
@@ -108,141 +133,159 @@ type Facts = InstantFact &
     readonly match_id: string | null;
   };
 
-type Checks = readonly Precondition<Facts & ActorFacts & ExistingMatchFacts, Result>[];
-
-/** Over `requests r` and `quote_sides s`, of which there is none if no quote is within the limit. */
-export function acceptPreconditions(command: Accept, settings: Config, at: Expr): Checks {
-  const { actor } = command;
-  const requester = uuid(actor.userId);
-  const own = command.op === "accept" ? ofQuote(command, at) : ofPrice(command, at);
-  return [
-    actorMayWrite(actor, at),
-    {
-      expr: expr`r.requester_id = ${requester}`,
-      reject: () => reject("not_request_owner", "Only the requester may accept a quote."),
-    },
-    own.repeated,
-    ...beforeDeadline(at, command.notAfter, refused),
-    inTime(command, at, settings),
-    ...own.open,
-    marketOpen(atom("r.asset"), at),
-    ...own.timer,
-    {
-      expr: venueNotPaused,
-      reject: ({ asset }) => venuePaused(readAssetKey(asset)?.venue ?? ""),
-    },
-    ...own.found,
-    ...withinLimits<Facts>(actor, TRADED_SIDE, {
-      at,
-      required: ({ required }) => BigInt(required),
-    }),
-    {
-      expr: canPay(requester),
-      reject: ({ required, available, given_asset }) =>
-        insufficientFunds(BigInt(required), BigInt(available), given_asset),
-    },
-    {
-      expr: balancesHold,
-      reject: () =>
-        reject("balance_limit", "A balance or a sum of trades would exceed 2^62 native units."),
-    },
-  ];
-}
-
-/** The preconditions of one form of the command, by their places in the order of errors. */
-type OwnChecks = {
-  readonly repeated: Checks[number];
-  readonly open: Checks;
-  readonly timer: Checks;
-  readonly found: Checks;
+type AcceptPrecondition = {
+  /** The form of the command that has it. Absent: both. */
+  readonly of?: Accept["op"];
+  readonly expr: (c: AcceptColumns) => Expr;
+  readonly reject: (facts: Facts, command: Accept) => Result | undefined;
 };
 
-function ofQuote(command: AcceptQuote, at: Expr): OwnChecks {
-  const { quoteId } = command;
-  return {
-    repeated: {
-      expr: expr`s.status <> 'accepted'`,
-      reject: ({ existing }) => existingMatch(command, existing),
-    },
-    open: [
-      {
-        expr: expr`s.status NOT IN ('cancelled', 'rejected')`,
-        reject: ({ quote_status, match_id }) => quoteNotOpen(quoteId, quote_status, match_id),
-      },
-      {
-        expr: expr`r.status NOT IN ('cancelled', 'matched')`,
-        reject: ({ request_status }) =>
-          reject("request_not_open", `The request is ${request_status}.`),
-      },
-      {
-        // A quote never outlives its request, whose expiry is therefore reported as the quote's.
-        expr: expr`s.status = 'open' AND s.expires_at > ${at}
-          AND r.status = 'open' AND r.expires_at > ${at}`,
-        reject: ({ expires_at }) =>
-          reject("quote_expired", `Quote ${quoteId} expired at ${toWireTime(expires_at)}.`),
-      },
-    ],
-    timer: [
-      {
-        // After its timer a quote may still be open: the alarm that cancels it is late.
-        expr: timerNotPassed(atom("s.credential"), at),
-        reject: () => quoteNotOpen(quoteId, "cancelled", null),
-      },
-    ],
-    found: [],
-  };
+function traderOfCommand(c: AcceptColumns) {
+  return { user: c.requester_id, key: c.api_key_id };
 }
 
-function ofPrice(command: AcceptPrice, at: Expr): OwnChecks {
-  const { requestId } = command;
-  const { side } = limitOf(command);
-  return {
-    repeated: {
-      expr: expr`r.status <> 'matched'`,
-      reject: ({ existing, match_id }) =>
-        existingMatch(command, existing) ?? requestMatched(requestId, match_id),
-    },
-    open: [
-      ...requestOpen(requestId, at),
-      {
-        expr: expr`${side} IS NOT NULL AND r.side IN (${side}, 'TwoWay')`,
-        reject: ({ request_side }) => sideMismatch(request_side, command),
-      },
-    ],
-    timer: [],
-    found: [
-      {
-        expr: expr`s.quote_id IS NOT NULL`,
-        reject: ({ best_price }) =>
-          reject(
-            "no_quote_within",
-            `No open quote on request ${requestId} has that price or a better one.`,
-            { best_price },
-          ),
-      },
-    ],
-  };
+/**
+ * Over the columns `c` of the command, `requests r` and `quote_sides s`, of which there is none if
+ * no quote is within the limit. Without parameters, because a trigger cannot have any.
+ */
+const PRECONDITIONS: readonly AcceptPrecondition[] = [
+  {
+    expr: (c) => rowMayWrite(c.requester_id, c, c.at),
+    reject: (facts, { actor }) => actorRejected(actor, facts),
+  },
+  {
+    expr: (c) => expr`r.requester_id = ${c.requester_id}`,
+    reject: () => reject("not_request_owner", "Only the requester may accept a quote."),
+  },
+  {
+    of: "accept",
+    expr: () => expr`s.status <> 'accepted'`,
+    reject: ({ existing }, command) => existingMatch(command, existing),
+  },
+  {
+    of: "accept_price",
+    expr: () => expr`r.status <> 'matched'`,
+    reject: ({ existing, match_id }, command) =>
+      existingMatch(command, existing) ?? requestMatched(recordNamedBy(command).id, match_id),
+  },
+  {
+    expr: rowBeforeDeadline,
+    reject: (facts, { notAfter }) => afterDeadline(facts, notAfter),
+  },
+  {
+    expr: rowInTime,
+    reject: (facts, { receivedAt }) => notInTime(facts, receivedAt),
+  },
+  {
+    of: "accept",
+    expr: () => expr`s.status NOT IN ('cancelled', 'rejected')`,
+    reject: ({ quote_status, match_id }, command) =>
+      quoteNotOpen(recordNamedBy(command).id, quote_status, match_id),
+  },
+  {
+    of: "accept",
+    expr: () => expr`r.status NOT IN ('cancelled', 'matched')`,
+    reject: ({ request_status }) => reject("request_not_open", `The request is ${request_status}.`),
+  },
+  {
+    // A quote never outlives its request, whose expiry is therefore reported as the quote's.
+    of: "accept",
+    expr: (c) => expr`s.status = 'open' AND s.expires_at > ${c.at}
+      AND r.status = 'open' AND r.expires_at > ${c.at}`,
+    reject: ({ expires_at }, command) =>
+      reject(
+        "quote_expired",
+        `Quote ${recordNamedBy(command).id} expired at ${toWireTime(expires_at)}.`,
+      ),
+  },
+  ...requestOpen.map(({ expr: open, reject: closed }) => ({
+    of: "accept_price" as const,
+    expr: (c: AcceptColumns) => open(c.at),
+    reject: (_: Facts, command: Accept) => closed(recordNamedBy(command).id),
+  })),
+  {
+    of: "accept_price",
+    expr: (c) => expr`${limitOf(c).side} IS NOT NULL AND r.side IN (${limitOf(c).side}, 'TwoWay')`,
+    reject: ({ request_side }, command) =>
+      command.op === "accept" ? undefined : sideMismatch(request_side, command),
+  },
+  {
+    expr: (c) => marketOpen(atom("r.asset"), c.at).expr,
+    reject: () => marketClosed(),
+  },
+  {
+    // After its timer a quote may still be open: the alarm that cancels it is late.
+    of: "accept",
+    expr: (c) => timerNotPassed(atom("s.credential"), c.at),
+    reject: (_, command) => quoteNotOpen(recordNamedBy(command).id, "cancelled", null),
+  },
+  {
+    expr: () => venueNotPaused,
+    reject: ({ asset }) => venuePaused(readAssetKey(asset)?.venue ?? ""),
+  },
+  {
+    of: "accept_price",
+    expr: () => expr`s.quote_id IS NOT NULL`,
+    reject: ({ best_price }, command) =>
+      reject(
+        "no_quote_within",
+        `No open quote on request ${recordNamedBy(command).id} has that price or a better one.`,
+        { best_price },
+      ),
+  },
+  {
+    // Nobody asks why a standing accept did nothing.
+    expr: standingUnchanged,
+    reject: () => undefined,
+  },
+  {
+    expr: (c) => sessionAllowed(traderOfCommand(c), c.at),
+    reject: (_, { actor }) => sessionRejected(actor),
+  },
+  {
+    expr: (c) => keyAllows(traderOfCommand(c), TRADED_SIDE, c.at),
+    reject: (facts) => keyLimit(facts, BigInt(facts.required)),
+  },
+  {
+    expr: (c) => accountAllows(traderOfCommand(c), TRADED_SIDE.exposure, c.at),
+    reject: (facts) => accountLimit(facts, BigInt(facts.required)),
+  },
+  {
+    expr: (c) => canPay(c.requester_id),
+    reject: ({ required, available, given_asset }) =>
+      insufficientFunds(BigInt(required), BigInt(available), given_asset),
+  },
+  {
+    expr: () => balancesHold,
+    reject: () =>
+      reject("balance_limit", "A balance or a sum of trades would exceed 2^62 native units."),
+  },
+];
+
+/** Of the wanted quote. An accept at a price finds one only if what it alone requires holds. */
+export function acceptGuard(c: AcceptColumns): Expr {
+  return and(PRECONDITIONS.filter(({ of }) => of !== "accept_price").map((one) => one.expr(c)));
 }
 
-/** Chosen by the guard, so that a quote which is better at the commit is not missed. */
-export function wantedQuote(command: Accept, at: Expr): Expr {
-  return command.op === "accept" ? uuid(command.quoteId) : bestQuote(limitOf(command), at);
-}
-
-export function whyNotAccepted(command: Accept, settings: Config): Question<Result> {
+export function whyNotAccepted(command: Accept, row: CommandRow<AcceptField>): Question<Result> {
   const { actor } = command;
-  // Without the limit SQLite would join the whole view.
-  const wanted = sql`SELECT * FROM quote_sides
-    WHERE quote_id = ${wantedQuote(command, NOW)} LIMIT 1`;
+  // Each field is a parameter once, because D1 takes a hundred.
+  const c = { ...columnsOf(ACCEPT_FIELDS, "c"), at: NOW };
+  const bound = sql`(SELECT ${select(boundColumns(ACCEPT_FIELDS, row))}) c`;
+  const wanted = wantedQuote({ ...boundColumns(ACCEPT_FIELDS, row), at: NOW });
+  const own = PRECONDITIONS.filter(({ of }) => of === undefined || of === command.op);
   return questionOf({
-    preconditions: acceptPreconditions(command, settings, NOW),
+    preconditions: own.map((precondition) => ({
+      expr: precondition.expr(c),
+      reject: (facts: Facts) => precondition.reject(facts, command),
+    })),
     facts: {
       instant: NOW,
       quote_status: atom("s.status"),
       request_status: atom("r.status"),
       request_side: atom("r.side"),
       expires_at: atom("s.expires_at"),
-      best_price: command.op === "accept" ? atom("NULL") : bestPrice(command),
+      best_price: bestPrice(c),
       asset: atom("r.asset"),
       given_asset: atom("s.given_asset"),
       required: atom("s.given_amount_text"),
@@ -251,11 +294,13 @@ export function whyNotAccepted(command: Accept, settings: Config): Question<Resu
       match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = r.request_id`,
     },
     apart: { ...actorFacts(actor), ...existingMatchFacts(command) },
+    // In this order, which SQLite does not change. Without the limit it would join the whole view.
     from:
       command.op === "accept"
-        ? sql`FROM (${wanted}) s JOIN requests r ON r.request_id = s.request_id`
-        : sql`FROM requests r LEFT JOIN (${wanted}) s
-            WHERE r.request_id = ${uuid(command.requestId)}`,
+        ? sql`FROM ${bound} CROSS JOIN quote_sides s ON s.quote_id = c.quote_id
+            CROSS JOIN requests r ON r.request_id = s.request_id`
+        : sql`FROM ${bound} CROSS JOIN requests r ON r.request_id = c.request_id
+            LEFT JOIN (SELECT * FROM quote_sides WHERE quote_id = ${wanted} LIMIT 1) s`,
     // The record may be in the archive, but its match still serves a repeated accept.
     missing: ({ existing }) => {
       const { kind, id } = recordNamedBy(command);
@@ -266,9 +311,9 @@ export function whyNotAccepted(command: Accept, settings: Config): Question<Resu
   });
 }
 
-function bestPrice(command: AcceptPrice): Expr {
-  const best = bestQuote({ ...limitOf(command), price: null }, NOW);
-  return expr`SELECT price FROM quotes WHERE quote_id = ${best}`;
+/** Of an accept at a price: the best one that it could have had. */
+function bestPrice(c: AcceptColumns): Expr {
+  return expr`SELECT price FROM quotes WHERE quote_id = ${bestQuote({ ...limitOf(c), price: null }, c.at)}`;
 }
 
 /** The match that the same requester made of the quote or request, as JSON text. */

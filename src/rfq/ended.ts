@@ -18,7 +18,6 @@ export function endedAs(status: "cancelled" | "rejected", { at }: Pick<Group, "a
  * Condition on requests or quotes: the operation has ended them in this group. Never ask by status,
  * because an operation whose guard did not apply must not find what another one ended.
  */
-export function endedBy(group: Group, operationId: string, alias?: "q"): Expr {
-  const of = raw(alias === undefined ? "" : `${alias}.`);
-  return expr`${of}ended_group = ${group.seq} AND ${of}ended_by = ${uuid(operationId)}`;
+export function endedBy(group: Group, operationId: string): Expr {
+  return expr`ended_group = ${group.seq} AND ended_by = ${uuid(operationId)}`;
 }

@@ -54,10 +54,10 @@ type Waiting = {
 /** Commands that a book queues. Beyond this D1 is so far behind that more would only time out. */
 export const MAX_WAITING_COMMANDS = 2_000;
 /**
- * How many quotes another command weighs as. The quotes of a group share one statement. Others have
- * up to seven of their own, which may count against the 1 000 queries of an invocation.
+ * How many quotes an accept weighs as, because of the quotes that it ends, or a command that has
+ * statements of its own, which may count against the 1 000 queries of an invocation.
  */
-const STATEMENTS_OF_OWN = 4;
+const WEIGHT = 4;
 /** Requests whose standing accepts, or that they have none, are kept. This only bounds memory. */
 const MAX_KNOWN_LIMITS = 20_000;
 /** A guard can fail for a reason that no longer holds when read. Then the operation is retried. */
@@ -253,11 +253,11 @@ export class GroupCommitter {
     this.#watchingWaits = false;
   }
 
-  /** An accept weighs as much as four quotes, so at most 64 of them share a batch. */
+  /** At most 64 accepts share a batch. */
   #weightOf({ operation }: Waiting): number {
     const accepts = mayBeFulfilled(operation, this.#limits);
-    const own = operation.set === undefined ? STATEMENTS_OF_OWN : 1;
-    return own + (accepts ? STATEMENTS_OF_OWN : 0);
+    const isLight = operation.set !== undefined && operation.makes?.kind !== "match";
+    return (isLight ? 1 : WEIGHT) + (accepts ? WEIGHT : 0);
   }
 
   async #deliver(group: readonly Waiting[], done: GroupDone): Promise<void> {

@@ -103,7 +103,7 @@ function preconditions(
       expr: belowDailyLimit(daily, at),
       reject: () => refused(dailyLimitProblem(daily)),
     },
-    ...withinLimits(actor, tradeOf(command), { at, required: () => 0n }),
+    withinLimits(actor, tradeOf(command).venue, at),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM requests WHERE request_id = ${uuid(requestId)})`,
       reject: () => undefined,

@@ -1,6 +1,6 @@
 /** The best quote at a price or better, which an accept by price takes. */
 import type { Side } from "../assets/asset-fields.ts";
-import { atom, type Expr, expr, raw, sql, TRUE, uuid } from "../platform/sql.ts";
+import { atom, type Columns, type Expr, expr, raw, sql, TRUE } from "../platform/sql.ts";
 import { timerNotPassed } from "./cancel-timer.ts";
 import type { AcceptPrice } from "./command.ts";
 
@@ -26,14 +26,9 @@ export function bestQuote(limit: Limit, at: Expr): Expr {
 }
 
 /** The side of a limit that names none is the request's. NULL if that is two-way. */
-export function limitOf({
-  requestId,
-  side,
-  price,
-}: Pick<AcceptPrice, "requestId" | "side" | "price">): Limit {
-  const request = uuid(requestId);
-  const own = expr`SELECT nullif(side, 'TwoWay') FROM requests WHERE request_id = ${request}`;
-  return { request, side: side === null ? own : expr`${side}`, price: expr`${price}` };
+export function limitOf(c: Columns<"request_id" | "side" | "price">): Limit {
+  const own = expr`SELECT nullif(side, 'TwoWay') FROM requests WHERE request_id = ${c.request_id}`;
+  return { request: c.request_id, side: expr`coalesce(${c.side}, ${own})`, price: c.price };
 }
 
 /** Whether a trade is as good as a repeated accept wants. */

@@ -92,11 +92,10 @@ export function protectionFacts(userId: string): Columns<keyof ProtectionFacts> 
 }
 
 /** Selects the open quotes of the maker whose protection this match tripped. None if it did not. */
-export function quotesOfTripped(matchId: string): Sql {
-  return sql`SELECT o.quote_id FROM matches m
-    JOIN protections p ON p.user_id = m.maker_id AND p.tripped_by = m.match_id
+export function quotesOfTripped(of: Columns<"match_id" | "maker_id">): Sql {
+  return sql`SELECT o.quote_id FROM protections p
     JOIN quotes o ON o.maker_id = p.user_id AND o.status = 'open'
-    WHERE m.match_id = ${uuid(matchId)}`;
+    WHERE p.user_id = ${of.maker_id} AND p.tripped_by = ${of.match_id}`;
 }
 
 /** `protection.tripped` for each protection that the group's matches tripped. */

@@ -2,12 +2,12 @@
 import type { CommandRow } from "../platform/command-rows.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
 import { atom, type Columns, type Expr, expr } from "../platform/sql.ts";
-import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { ACTOR_FIELDS, actorRow } from "../auth/may-write.ts";
 import { readAssetKey, USDC } from "../assets/asset.ts";
 import type { Side } from "../assets/asset-fields.ts";
 import type { Backing, PlaceQuote } from "./command.ts";
 import { KEY_FIELDS, keyRow } from "./idempotency.ts";
+import { commitBefore } from "./rejections.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { mintingReserve, quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
@@ -64,7 +64,7 @@ export function quoteCommandRow(
     received_at: receivedAt,
     // Counts from the receipt, so that a delay shortens the time for which the maker is bound.
     life_ms: command.expiresInSecs * 1_000,
-    commit_before: receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS,
+    commit_before: commitBefore(receivedAt, settings),
     not_after: command.notAfter ?? null,
     label: command.label ?? null,
     replaces: command.replaces,

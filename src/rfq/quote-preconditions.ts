@@ -3,8 +3,7 @@ import { ownerHasAvailable } from "../ledger/post.ts";
 import type { Config } from "../platform/config.ts";
 import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
 import { unavailable } from "../platform/problem.ts";
-import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
-import { ID_LEAD_MS, toWireTime } from "../platform/time.ts";
+import { atom, type Expr, expr, literal, raw, type Sql, sql } from "../platform/sql.ts";
 import { type ActorFacts, rowCredential, rowMayWrite } from "../auth/may-write.ts";
 import { readAssetKey, USDC } from "../assets/asset.ts";
 import { venueOf } from "../platform/venues.ts";
@@ -20,11 +19,14 @@ import {
 } from "./protection-record.ts";
 import {
   actorRejected,
+  afterDeadline,
   insufficientFunds,
   marketClosed,
   marketOpen,
   notInTime,
   REQUEST_VENUE,
+  rowBeforeDeadline,
+  rowInTime,
   sideMismatch,
   storageLeft,
   venuePaused,
@@ -103,14 +105,8 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: ({ earlier }, { command }) => recallResult(command, earlier),
   },
   {
-    expr: (c) => expr`${c.not_after} IS NULL OR ${c.at} < ${c.not_after}`,
-    reject: ({ instant }, { command }) =>
-      refused(
-        deadlinePassed(
-          instant,
-          `The command was not carried out before ${toWireTime(command.notAfter ?? instant)}.`,
-        ),
-      ),
+    expr: rowBeforeDeadline,
+    reject: (facts, { command }) => afterDeadline(facts, command.notAfter),
   },
   {
     expr: (c) => expr`${c.at} < ${c.received_at} + ${c.life_ms}`,
@@ -118,8 +114,7 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
       refused(deadlinePassed(instant, "The quote had expired before it could be placed.")),
   },
   {
-    expr: (c) =>
-      expr`${c.at} BETWEEN ${c.received_at} - ${literal(ID_LEAD_MS)} AND ${c.commit_before}`,
+    expr: rowInTime,
     reject: (facts, { command }) => notInTime(facts, command.receivedAt),
   },
   {
@@ -271,26 +266,28 @@ function openQuotesOf(makerId: Expr, at: Expr): Expr {
 
 /** A full side takes a quote only in the place of a worse one. Of equal prices the older stays. */
 function betterThanLast(c: CommandColumns): Expr {
-  return expr`iif(${mayBeFull(c)}, ifnull((SELECT iif(${c.side} = 'Ask', ${c.price} > price,
-    ${c.price} < price) FROM (${lastOfFullSide(c)})), 1), 1)`;
+  return expr`iif(${mayBeFull(c)}, ifnull(iif(${c.side} = 'Ask', ${c.price} > ${lastAsk(c)},
+    ${c.price} < ${lastBid(c)}), 1), 1)`;
 }
 
-/** The quote that a better one outbids, or null. */
+/** The quote that a better one outbids, or null: of the last price the newest. */
 export function outbidBy(c: CommandColumns): Expr {
-  return expr`iif(${mayBeFull(c)}, (SELECT quote_id FROM (${lastOfFullSide(c)})), NULL)`;
+  return expr`iif(${mayBeFull(c)}, (SELECT quote_id FROM ${openOnRequest(c)} AND ${othersOnSide(c)}
+    AND price = iif(${c.side} = 'Ask', ${lastAsk(c)}, ${lastBid(c)})
+    ORDER BY opened_at DESC, quote_id DESC LIMIT 1), NULL)`;
 }
 
-/**
- * The quote with the last place of a full side: its worst one, of equal prices the newest. None if
- * the side has room. Quotes that were set aside cannot be ended, so they do not count.
- */
-function lastOfFullSide(c: CommandColumns): Sql {
-  return sql`SELECT quote_id, price FROM ${openOnRequest(c)} AND ${othersOnSide(c)}
-    ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
-    LIMIT 1 OFFSET ${literal(MAX_OPEN_QUOTES_PER_SIDE - 1)}`;
+/** The price in the last place of a full side, which an index finds without a sort. Else null. */
+const lastAsk = (c: CommandColumns) => lastPrice(c, "price DESC");
+const lastBid = (c: CommandColumns) => lastPrice(c, "price");
+
+/** Quotes that were set aside cannot be ended, so they do not count. */
+function lastPrice(c: CommandColumns, order: string): Expr {
+  return expr`SELECT price FROM ${openOnRequest(c)} AND ${othersOnSide(c)}
+    ORDER BY ${raw(order)} LIMIT 1 OFFSET ${literal(MAX_OPEN_QUOTES_PER_SIDE - 1)}`;
 }
 
-/** False if a side has room. To count is quick, and to sort takes ten times as long. */
+/** False if a side has room. To count takes a third of the time of looking at each. */
 function mayBeFull(c: CommandColumns): Expr {
   return expr`(SELECT count(*) FROM ${openOnRequest(c)}) >= ${literal(MAX_OPEN_QUOTES_PER_SIDE)}`;
 }

@@ -6,11 +6,11 @@ import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.t
 import type { Actor } from "../platform/actor.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
-import type { InstantFact } from "../platform/deadline.ts";
+import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
 import { type ProblemData, unavailable } from "../platform/problem.ts";
-import { type Expr, expr, readUuid } from "../platform/sql.ts";
+import { type Columns, type Expr, expr, literal, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
-import { ID_LEAD_MS, MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
+import { ID_LEAD_MS, MAX_CLOCK_LEAD_MS, toWireTime } from "../platform/time.ts";
 import { refused, reject, type Result, type Sent } from "./command.ts";
 import type { QuoteStatus } from "./statuses.ts";
 
@@ -27,21 +27,44 @@ export function actorRejected(actor: Actor, facts: ActorFacts): Result | undefin
   return problem && refused(problem);
 }
 
+/** A batch that hung until later carries nothing out, and neither does one whose clock is wrong. */
+export function commitBefore(
+  receivedAt: number,
+  settings: Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS">,
+): number {
+  return receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS;
+}
+
 /**
- * Holds while the command was received recently enough. A batch that hung commits nothing late, and
- * neither does one whose clock is wrong. The id of what is made was made with `receivedAt`, so that
- * the archive finds it by its time.
+ * Condition: the command was received recently enough. The id of what is made was made with the
+ * instant of its receipt, so that the archive finds it by its time.
  */
+export function rowInTime(c: Columns<"at" | "received_at" | "commit_before">): Expr {
+  return expr`${c.at} BETWEEN ${c.received_at} - ${literal(ID_LEAD_MS)} AND ${c.commit_before}`;
+}
+
+/** The same as a precondition of a verb whose guard has parameters. */
 export function inTime(
   { receivedAt }: Pick<Sent, "receivedAt">,
   at: Expr,
   settings: Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS">,
 ): Precondition<InstantFact, Result> {
-  const latest = receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS;
+  const latest = commitBefore(receivedAt, settings);
   return {
-    expr: expr`${at} BETWEEN ${receivedAt - ID_LEAD_MS} AND ${latest}`,
+    expr: rowInTime({ at, received_at: expr`${receivedAt}`, commit_before: expr`${latest}` }),
     reject: (facts) => notInTime(facts, receivedAt),
   };
+}
+
+/** Condition: the client's deadline has not passed. */
+export function rowBeforeDeadline(c: Columns<"at" | "not_after">): Expr {
+  return expr`${c.not_after} IS NULL OR ${c.at} < ${c.not_after}`;
+}
+
+/** `notAfter` is the deadline that has passed. */
+export function afterDeadline({ instant }: InstantFact, notAfter = instant): Result {
+  const detail = `The command was not carried out before ${toWireTime(notAfter)}.`;
+  return refused(deadlinePassed(instant, detail));
 }
 
 export function notInTime({ instant }: InstantFact, receivedAt: number): Result {
@@ -147,18 +170,19 @@ export function requestMatched(requestId: string, matchId: string | null): Resul
 }
 
 /** Over `requests r`, which is not matched. */
-export function requestOpen(requestId: string, at: Expr): readonly Precondition<unknown, Result>[] {
-  return [
-    {
-      expr: expr`r.status <> 'cancelled'`,
-      reject: () => reject("request_not_open", `Request ${requestId} is cancelled.`),
-    },
-    {
-      expr: expr`r.status = 'open' AND r.expires_at > ${at}`,
-      reject: () => reject("request_expired", `Request ${requestId} has expired.`),
-    },
-  ];
-}
+export const requestOpen: readonly {
+  readonly expr: (at: Expr) => Expr;
+  readonly reject: (requestId: string) => Result;
+}[] = [
+  {
+    expr: () => expr`r.status <> 'cancelled'`,
+    reject: (id) => reject("request_not_open", `Request ${id} is cancelled.`),
+  },
+  {
+    expr: (at) => expr`r.status = 'open' AND r.expires_at > ${at}`,
+    reject: (id) => reject("request_expired", `Request ${id} has expired.`),
+  },
+];
 
 export function cancelled(id: string, { replayed }: { replayed: boolean }): Result {
   return { ok: true, kind: "cancelled", id, replayed };

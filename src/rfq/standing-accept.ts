@@ -13,7 +13,7 @@ import {
 } from "../auth/may-write.ts";
 import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { raiseAlert } from "../platform/alert.ts";
-import { boundColumns, columnsOf } from "../platform/command-rows.ts";
+import { boundColumns, columnsOf, type CommandRow } from "../platform/command-rows.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import type { InstantFact } from "../platform/deadline.ts";
@@ -27,7 +27,6 @@ import {
   expr,
   FALSE,
   join,
-  jsonArray,
   jsonText,
   raw,
   readUuid,
@@ -39,8 +38,15 @@ import {
 } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
 import { publicId } from "../platform/uuid.ts";
+import {
+  ACCEPT_FIELDS,
+  type AcceptField,
+  STANDING_TERMS,
+  standingUnchanged,
+  wantedQuote,
+} from "./accept-command.ts";
 import { balancesHold, canPay, TRADED_SIDE, venueNotPaused } from "./accept-preconditions.ts";
-import { acceptStatements } from "./accept-quote.ts";
+import { ACCEPTED_QUOTES } from "./accept-quote.ts";
 import { hexId, type Made, type BookOperation } from "./book-operation.ts";
 import {
   type AcceptLimit,
@@ -49,13 +55,15 @@ import {
   type Result,
   type SetAcceptPrice,
 } from "./command.ts";
-import { bestQuote, isWithin } from "./price-limit.ts";
+import { isWithin } from "./price-limit.ts";
 import {
   actorMayWrite,
+  commitBefore,
   inTime,
   marketOpen,
   requestMatched,
   requestOpen,
+  rowInTime,
   sideMismatch,
 } from "./rejections.ts";
 import { ACCEPT_REFUSED } from "./rfq-event-forms.ts";
@@ -75,26 +83,12 @@ export type AcceptLimits = Map<string, AcceptLimit | null>;
  */
 const PURPOSE = "standing accept v1";
 
-/** What the requester has agreed to, over `standing_accepts a` and `requests r`. */
-const TERMS = jsonArray([
-  atom("hex(a.request_id)"),
-  atom("hex(r.requester_id)"),
-  atom("r.asset"),
-  atom("r.amount"),
-  atom("CAST(r.usdc_amount AS TEXT)"),
-  atom("a.side"),
-  atom("a.price"),
-  atom("hex(a.api_key_id)"),
-  atom("a.session_epoch"),
-  atom("a.session_expires_at"),
-]);
-
 type Saved = Pick<SetAcceptPrice, "actor" | "requestId" | "price"> & {
   readonly side: Side;
   readonly request: Omit<RequestTerms, "side">;
 };
 
-/** The same as text. */
+/** STANDING_TERMS as text. */
 function termsText({ actor, requestId, request, side, price }: Saved): string {
   const by = actorRow(actor);
   return JSON.stringify([
@@ -191,7 +185,10 @@ function preconditions(
       expr: expr`r.status <> 'matched'`,
       reject: ({ match_id }) => requestMatched(requestId, match_id),
     },
-    ...requestOpen(requestId, at),
+    ...requestOpen.map(({ expr: open, reject: closed }) => ({
+      expr: open(at),
+      reject: () => closed(requestId),
+    })),
     {
       expr: of.fits ? TRUE : FALSE,
       reject: () => sideMismatch(of.request.side, command),
@@ -237,7 +234,9 @@ export async function standingAccepts(
     if (isMacOf(settings.macKeys, PURPOSE, { values: [terms], mac })) trust(id, terms);
     else await raiseAlert(db, "key_row_altered", id, "wrong MAC of a standing accept");
   }
-  return [...trusted].map(([id, terms]) => standingAccept(id, terms, settings));
+  return [...trusted].flatMap(([id, texts]) =>
+    texts.map((terms) => standingAccept(id, terms, settings)),
+  );
 }
 
 type Accepting = Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS"> & {
@@ -252,63 +251,89 @@ async function readTerms(db: D1Database, requestIds: readonly string[]): Promise
   if (requestIds.length === 0) return [];
   return all<StoredTerms>(
     db,
-    sql`SELECT hex(a.request_id) AS id, a.side, a.price, ${jsonText(TERMS)} AS terms, a.mac
+    sql`SELECT hex(a.request_id) AS id, a.side, a.price, ${jsonText(STANDING_TERMS)} AS terms, a.mac
       FROM standing_accepts a JOIN requests r ON r.request_id = a.request_id
       WHERE a.request_id IN (${uuids(requestIds)}) AND a.price IS NOT NULL`,
   );
 }
 
-/** Accepts for the row, if it has one of these terms at the commit. */
-function standingAccept(
-  requestId: string,
-  terms: readonly string[],
-  settings: Accepting,
-): BookOperation {
-  const [receivedAt, matchId] = [now(), publicId()];
-  // Safe cast: the text is that of TERMS, which begins with the request and its requester.
-  const [, userId] = JSON.parse(terms[0] ?? "") as [string, string];
-  const of = (column: string) =>
-    expr`SELECT ${raw(column)} FROM standing_accepts WHERE request_id = ${uuid(requestId)}`;
-  const limit = { request: uuid(requestId), side: of("side"), price: of("price") };
-  const texts = terms.map((text) => sql`${text}`);
-  // An open quote is on an open request.
-  const asked = guardOf([
-    { expr: expr`${TERMS} IN (${join(texts, ", ")})` },
-    inTime({ receivedAt }, GROUP_AT, settings),
-    marketOpen(atom("r.asset"), GROUP_AT),
-    { expr: venueNotPaused },
-  ]);
-  const quote = (group: Group) => bestQuote(limit, group.at);
-  const held = and(GRANTS.map(([, grant]) => grant));
+/** Accepts for the row, if it has these terms at the commit. */
+function standingAccept(requestId: string, terms: string, settings: Accepting): BookOperation {
+  const receivedAt = now();
+  // Safe cast: the text is that of STANDING_TERMS.
+  const [, requester, , , , side, price, key, epoch, expiresAt] = JSON.parse(
+    terms,
+  ) as StandingTerms;
+  const row = {
+    match_id: publicId(),
+    requester_id: requester,
+    api_key_id: key === "" ? null : key,
+    session_epoch: epoch,
+    session_expires_at: expiresAt,
+    quote_id: null,
+    request_id: requestId,
+    side,
+    price,
+    received_at: receivedAt,
+    commit_before: commitBefore(receivedAt, settings),
+    not_after: null,
+    cancels_others: settings.cancelsOthers ? 1 : 0,
+    standing: terms,
+  };
   return {
-    userId: readUuid(userId),
+    userId: readUuid(requester),
     receivedAt,
     makes: { kind: "standing", id: requestId },
     names: [requestId],
-    statements: (group) => [
-      ...acceptStatements(group, {
-        matchId,
-        quote: quote(group),
-        guard: expr`EXISTS (SELECT 1 FROM standing_accepts a
-          WHERE a.request_id = r.request_id AND ${asked} AND ${held})`,
-        key: of("api_key_id"),
-        cancelsOthers: settings.cancelsOthers,
-      }),
-      sql`UPDATE standing_accepts SET refused_for = w.reason, refused_quote = w.quote_id,
-          refused_group = ${group.seq}
-        FROM (SELECT s.quote_id, CASE ${join(REASONS, " ")} END AS reason
-          FROM commit_groups g CROSS JOIN quote_sides s
-            CROSS JOIN requests r ON r.request_id = s.request_id
-            CROSS JOIN standing_accepts a ON a.request_id = r.request_id
-          WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = ${quote(group)} AND ${asked}) w
-        WHERE request_id = ${uuid(requestId)} AND refused_for IS NULL`,
-    ],
+    set: { kind: STANDING_ACCEPTS, row },
+    statements: (group) => STANDING_ACCEPTS.statements(group, [row]),
     // Nobody waits for it: events tell the requester, and the maker's result the maker.
     result: () => undefined,
     rejection: () => {
       throw new Error("nobody asks why a standing accept did nothing");
     },
   };
+}
+
+type StandingTerms = readonly [
+  request: string,
+  requester: string,
+  asset: string,
+  amount: string | null,
+  usdcAmount: string | null,
+  side: Side,
+  price: number,
+  key: string,
+  epoch: number | null,
+  expiresAt: number | null,
+];
+
+/** A set of its own, because it comes after all other commands of the group. */
+const STANDING_ACCEPTS = {
+  statements: (group: Group, rows: readonly CommandRow<AcceptField>[]): readonly Sql[] => [
+    ...ACCEPTED_QUOTES.statements(group, rows),
+    ...rows.map((row) => noteRefusal(group, row)),
+  ],
+};
+
+/** Writes why the quote that is as good was not accepted, unless one was. */
+function noteRefusal(group: Group, row: CommandRow<AcceptField>): Sql {
+  const c = { ...boundColumns(ACCEPT_FIELDS, row), at: GROUP_AT };
+  // An open quote is on an open request.
+  const asked = and([
+    standingUnchanged(c),
+    rowInTime(c),
+    marketOpen(atom("r.asset"), GROUP_AT).expr,
+    venueNotPaused,
+  ]);
+  return sql`UPDATE standing_accepts SET refused_for = w.reason, refused_quote = w.quote_id,
+      refused_group = ${group.seq}
+    FROM (SELECT s.quote_id, CASE ${join(REASONS, " ")} END AS reason
+      FROM commit_groups g CROSS JOIN quote_sides s
+        CROSS JOIN requests r ON r.request_id = s.request_id
+        CROSS JOIN standing_accepts a ON a.request_id = r.request_id
+      WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = ${wantedQuote(c)} AND ${asked}) w
+    WHERE request_id = ${c.request_id} AND refused_for IS NULL`;
 }
 
 const REQUESTER = atom("r.requester_id");

@@ -76,29 +76,16 @@ export function limitFacts(trader: Trader, venue: Expr): Columns<keyof LimitFact
   };
 }
 
-/** The limits as preconditions of a verb whose guard has parameters. */
+/** The limits of a verb whose guard has parameters, and that gives nothing. */
 export function withinLimits<Facts extends LimitFacts>(
   actor: Actor,
-  trade: Trade,
-  { at, required }: { at: Expr; required: (facts: Facts) => bigint },
-): readonly Precondition<Facts, Result>[] {
+  venue: Expr,
+  at: Expr,
+): Precondition<Facts, Result> {
   const trader = traderOf(actor);
-  const { exposure } = trade;
-  const own =
-    actor.credential.kind === "session"
-      ? { expr: sessionAllowed(trader, at), reject: () => sessionRejected(actor) }
-      : {
-          expr: keyAllows(trader, trade, at),
-          reject: (facts: Facts) => keyLimit(facts, required(facts)),
-        };
-  if (exposure === undefined) return [own];
-  return [
-    own,
-    {
-      expr: accountAllows(trader, exposure, at),
-      reject: (facts: Facts) => accountLimit(facts, required(facts)),
-    },
-  ];
+  return actor.credential.kind === "session"
+    ? { expr: sessionAllowed(trader, at), reject: () => sessionRejected(actor) }
+    : { expr: keyAllows(trader, { venue }, at), reject: (facts: Facts) => keyLimit(facts, 0n) };
 }
 
 /** The session's scopes may be a few seconds old. */

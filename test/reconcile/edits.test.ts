@@ -66,6 +66,11 @@ let scans: readonly Sql[] = [];
 
 /** What is stated of each column. The words but the first two are classes of docs/security.md. */
 const STATED = readStated(`
+  accept_commands
+    note: match_id requester_id api_key_id session_epoch session_expires_at received_at
+    note: commit_before not_after cancels_others standing at accepted_group quote_id request_id
+    note: maker_id credential asset complement side price amount usdc_amount taker_fee maker_fee
+    note: reserve reserve_asset maker_label
   accepted_payments
     money: acceptance_id chain payment_id kind user_id asset amount
     note: reason actor at accepted_group
@@ -230,8 +235,7 @@ const STATED = readStated(`
     money: small_id key deposit_id user_id chain nonce transaction_hash token ordinal position
     money: block_number venue asset_id amount required_confirmations detected_at due
   standing_accepts
-    refused: request_id requester_id asset side price api_key_id session_epoch session_expires_at
-    refused: mac
+    refused: request_id requester_id side price api_key_id session_epoch session_expires_at mac
     note: changed_by changed_group refused_for refused_quote refused_group
   statement_leases
     note: user_id token expires_at

@@ -14,7 +14,7 @@ import {
 } from "../../src/platform/sql.ts";
 import { newQuoteColumns } from "../../src/rfq/rfq-records.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
-import type { PlaceQuote } from "../../src/rfq/command.ts";
+import type { AcceptQuote, PlaceQuote } from "../../src/rfq/command.ts";
 import { setAside } from "../../src/rfq/set-aside.ts";
 import { balances, edit, fund } from "../support/ledger.ts";
 import { apiOf } from "../support/http.ts";
@@ -30,7 +30,10 @@ import {
 } from "../support/market.ts";
 
 /** `ok` or the code of each command's rejection, in one group. */
-async function commitTogether(book: string, commands: readonly PlaceQuote[]): Promise<string[]> {
+async function commitTogether(
+  book: string,
+  commands: readonly (PlaceQuote | AcceptQuote)[],
+): Promise<string[]> {
   const operations = await Promise.all(commands.map((sent) => operationOf(sent)));
   const done = await commitOperations(env.DB, book, operations);
   if (!done.committed) throw new Error("the group was rolled back", { cause: done.cause });
@@ -221,8 +224,14 @@ it("shows no record of another user to a key", async () => {
 });
 
 it("stores no command", async () => {
-  const { book, maker, request } = await openMarket();
-  await commitTogether(book, [command.placeQuote(maker, request.request_id, 500_000)]);
-  const row = await first(env.DB, sql`SELECT count(*) AS stored FROM quote_commands`);
-  expect(row).toEqual({ stored: 0 });
+  const { book, requester, maker, request } = await openMarket();
+  const placed = command.placeQuote(maker, request.request_id, 500_000);
+  await commitTogether(book, [placed]);
+  await commitTogether(book, [command.accept(requester, placed.quoteId)]);
+  const row = await first(
+    env.DB,
+    sql`SELECT (SELECT count(*) FROM matches WHERE quote_id = ${uuid(placed.quoteId)}) AS matches,
+      (SELECT count(*) FROM quote_commands) + (SELECT count(*) FROM accept_commands) AS stored`,
+  );
+  expect(row).toEqual({ matches: 1, stored: 0 });
 });

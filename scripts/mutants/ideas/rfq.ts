@@ -1,33 +1,12 @@
 import { ideas, type Mutant } from "../mutant.ts";
 
 export const RFQ: readonly Mutant[] = [
-  ...ideas(
-    "src/rfq/accept-quote.ts",
-    "rfq/book rfq/races ledger/amounts rfq/preconditions rfq/protection rfq/set-aside rfq/model",
-    {
-      "losers stay open": [
-        "SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})",
-        "SELECT quote_id FROM quotes WHERE 0 AND request_id = (${ofMatch})",
-      ],
-      "request stays open": [
-        "WHERE request_id = (${ofMatch})`,\n    // The losing",
-        "WHERE 0 AND request_id = (${ofMatch})`,\n    // The losing",
-      ],
-      "protection leaves quotes open": [
-        "UNION ALL ${quotesOfTripped(matchId)}",
-        "UNION ALL SELECT NULL",
-      ],
-      "refused because of a damaged quote elsewhere": [
-        "cancelsOthers ? { fallback:",
-        "cancelsOthers && false ? { fallback:",
-      ],
-      "nobody pays a fee": ["m.fee AS amount", "0 AS amount"],
-      "the fee of who gives USDC comes from the proceeds": [
-        "iif(m.given_asset = ${USDC}, 'pending', 'available') AS from_kind",
-        "'available' AS from_kind",
-      ],
-    },
-  ),
+  ...ideas("src/rfq/accept-quote.ts", "rfq/set-aside", {
+    "refused because of a damaged quote elsewhere": [
+      "cancelsOthers ? { fallback:",
+      "cancelsOthers && false ? { fallback:",
+    ],
+  }),
   ...ideas("src/rfq/quote-preconditions.ts", "rfq/backing", {
     "a pair backs an unpaired asset": [
       'AND ${backingOf(atom("r.asset"), c.backing)} IS NOT NULL)`',
@@ -56,23 +35,21 @@ export const RFQ: readonly Mutant[] = [
   ...ideas("src/rfq/trade-terms.ts", "rfq/backing rfq/pairs-model", {
     "a minting quote reserves no fee": ["terms.usdcAmount + terms.makerFee;", "terms.usdcAmount;"],
   }),
-  ...ideas("src/rfq/accept-preconditions.ts", "rfq/backing", {
-    "the complement is beyond a balance": [
-      "iif(${MAKER_BUYS}, ${MAKER_TOKEN}, ${USDC_KEY})",
-      "${USDC_KEY}",
+  ...ideas("migrations/0020_accept_quote.sql", "rfq/book ledger/amounts rfq/accept-price", {
+    "funds compared wrongly": [
+      "AND (balance - promised) >= s.given_amount",
+      "AND (balance - promised) > s.given_amount",
+    ],
+    "promised funds spent": [
+      "AND (balance - promised) >= s.given_amount",
+      "AND balance >= s.given_amount",
     ],
   }),
-  ...ideas("src/rfq/accept-preconditions.ts", "rfq/book ledger/amounts rfq/accept-price", {
-    "funds compared wrongly": ["${usable()} >= s.given_amount)`", "${usable()} > s.given_amount)`"],
-    "promised funds spent": [
-      "AND ${usable()} >= s.given_amount)`",
-      "AND balance >= s.given_amount)`",
-    ],
+  ...ideas("src/rfq/accept-preconditions.ts", "rfq/accept-price", {
     "a worse match is a repeat": ["&& !isWithin(row, command)", "&& false"],
   }),
   ...ideas("src/rfq/standing-accept.ts", "rfq/standing-accept", {
-    "accepts for those who may not": ["AND ${asked} AND ${held})", "AND ${asked})"],
-    "a row that was edited since": ['{ expr: expr`${TERMS} IN (${join(texts, ", ")})` },', ""],
+    "a row that was edited since": ["standing: terms,", "standing: null,"],
     "a row without a MAC": [
       "if (isMacOf(settings.macKeys, PURPOSE, { values: [terms], mac })) trust",
       "if (mac !== undefined) trust",

@@ -5,12 +5,11 @@ export const SCHEMA: readonly Mutant[] = [
     "place: reserve not reused": ["NEW.reserve - (", "NEW.reserve - 0 * ("],
   }),
   ...ideas("migrations", "rfq/place-quote", {
-    "place: limit of a side dropped": ["                  LIMIT 1 OFFSET 499", "LIMIT 0"],
-    "place: the newest of equal prices wins": ["NEW.price > price", "NEW.price >= price"],
-    "place: a higher price outbids on a Bid": ["NEW.price < price", "NEW.price > price"],
-    "place: the best quote is outbid": [
-      "\n          ORDER BY iif(side = 'Ask', -price, price)",
-      "\n          ORDER BY iif(side = 'Ask', price, -price)",
+    "place: the newest of equal prices wins": ["NEW.price > (", "NEW.price >= ("],
+    "place: a higher price outbids on a Bid": ["NEW.price < (", "NEW.price > ("],
+    "place: the oldest of equal prices is outbid": [
+      "ORDER BY opened_at DESC, quote_id DESC",
+      "ORDER BY opened_at, quote_id",
     ],
     "place: outbid for no reason": [
       "cancel_reason = iif(expires_at <= NEW.at, NULL, 'outbid'),",

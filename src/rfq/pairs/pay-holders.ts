@@ -12,7 +12,7 @@
  * The trigger `deposits_unpaid` has those paid who deposit later.
  */
 import { venueOf } from "../../platform/venues.ts";
-import { pairOwner } from "../../ledger/post.ts";
+import { IN_USDC, pairOwner } from "../../ledger/post.ts";
 import { alertRows } from "../../platform/alert.ts";
 import { newGroup, NOW } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
@@ -26,7 +26,6 @@ import {
   effectsOfRedemptions,
   FINAL_AT,
   freeOf,
-  IN_USDC,
   insertRedemptions,
   isCovered,
   pairBalance,

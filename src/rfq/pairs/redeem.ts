@@ -8,7 +8,7 @@
 import { toHex } from "../../assets/amount.ts";
 import { type AssetKey, readAssetKey } from "../../assets/asset.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../../auth/may-write.ts";
-import { canReceive, canTrade, pairOwner } from "../../ledger/post.ts";
+import { canReceive, canTrade, IN_USDC, pairOwner } from "../../ledger/post.ts";
 import type { Actor } from "../../platform/actor.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
 import { type Config, venueConfig } from "../../platform/config.ts";
@@ -45,7 +45,6 @@ import {
   effectsOfRedemptions,
   FINAL_AT,
   freeOf,
-  IN_USDC,
   insertRedemptions,
   isCovered,
   pairBalance,
@@ -192,7 +191,7 @@ function preconditionsOf(order: Order): Preconditions {
       code: "venue_paused",
       detail: `${venue} is paused.`,
     })),
-    ...withinLimits<Facts>(actor, { venue: O.venue }, { at: O.at, required: () => 0n }).map(thrown),
+    thrown(withinLimits<Facts>(actor, O.venue, O.at)),
     isFree(order),
     ...(isSplit ? [] : order.chain === undefined ? [PAIR_PAYS] : [PAIR_PAYS, chainPays(order)]),
     required(isSplit ? SPLIT_FITS : REDEMPTION_FITS, () => ({

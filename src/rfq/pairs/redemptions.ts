@@ -1,7 +1,6 @@
 /** What a pair issues for USDC or takes back for it. The table is in migrations/0017_pairs.sql. */
 import { toHex } from "../../assets/amount.ts";
-import { USDC } from "../../assets/asset.ts";
-import { type Posting, postTogether } from "../../ledger/post.ts";
+import { IN_USDC, type Posting, postTogether } from "../../ledger/post.ts";
 import { announce } from "../../platform/announce.ts";
 import type { Group } from "../../platform/commit.ts";
 import { storedAsset, storedEvent } from "../../platform/event-forms.ts";
@@ -45,8 +44,6 @@ export function usdcAt(amount: Expr, price: Expr): Expr {
   const scale = literal(1_000_000);
   return expr`${amount} / ${scale} * ${price} + ${amount} % ${scale} * ${price} / ${scale}`;
 }
-
-export const IN_USDC = atom(`'${USDC}'`);
 
 /** `rows` selects the columns, from the id to the group, and those of the idempotency key. */
 export function insertRedemptions(rows: Sql): Sql {
