@@ -44,6 +44,7 @@ export const benchLiabilities: Bench = async ({ quick, say, start }) => {
     peak = Math.max(peak, stack.rssMb());
   }
   const seconds = (performance.now() - began) / 1_000;
+  const cpuSeconds = (stack.cpuMs() - cpu) / 1_000;
   const own = (await stack.readMeter()).statements;
   const rows = (name: "rowsRead" | "rowsWritten") => own.reduce((sum, one) => sum + one[name], 0);
   const slices = users / SLICE_LEAVES;
@@ -58,7 +59,7 @@ export const benchLiabilities: Bench = async ({ quick, say, start }) => {
   const figure = (what: string, unit: string, ours: number): Figure => ({ what, unit, ours });
   return [
     figure(`a proof of ${users} users`, "s", seconds),
-    figure("  processor time", "s", (stack.cpuMs() - cpu) / 1_000),
+    figure("  processor time", "s", cpuSeconds),
     figure("  calls of the task", "", calls),
     figure("  the longest", "s", longest / 1_000),
     figure("  memory above what was used before", "MB", peak - rss),

@@ -3,7 +3,7 @@
  * Every call of D1 takes `d1Ms` longer, every call of an object and every frame of a client
  * `objectMs`, half of it on the way there. Equal delays keep the order of calls.
  */
-import worker, { Feed, RfqBook } from "./worker.js";
+import worker, { Cron, Feed, RfqBook } from "./worker.js";
 
 export * from "./worker.js";
 
@@ -140,7 +140,8 @@ function farObject(Base) {
 
 class FarBook extends farObject(RfqBook) {}
 class FarFeed extends farObject(Feed) {}
-export { FarBook as RfqBook, FarFeed as Feed };
+class FarCron extends farObject(Cron) {}
+export { FarBook as RfqBook, FarFeed as Feed, FarCron as Cron };
 
 export default {
   ...worker,
