@@ -161,17 +161,20 @@ describe("what the requester may not do", () => {
       storedEvents(accountStream(requester.userId)).then((list) =>
         list.filter(({ type }) => type === "accept.refused").map(({ data }) => data),
       );
+    const other = await openRequest(requester, book, { amount: 10n, accept: BID });
+    await placeQuote(maker, id, 600_000);
     const first = await placeQuote(maker, id, 500_000);
     expect(first.status).toBe("open");
     expect(await placeQuote(maker, id, 450_000)).toMatchObject({ status: "open" });
     expect(await events()).toEqual([
       { request_id: id, quote_id: first.quote_id, price: 500_000, reason: "insufficient_funds" },
     ]);
-    const other = await openRequest(requester, book, { amount: 10n, accept: BID });
     expect(await placeQuote(maker, other.request_id, 450_000)).toMatchObject({ status: "open" });
     expect(await events()).toMatchObject([{ request_id: id }, { request_id: other.request_id }]);
     await submit(command.setAcceptPrice(requester, id, 460_000));
     expect(await events()).toHaveLength(3);
+    const path = `/rfq/get-request?request_id=${other.request_id}`;
+    expect((await apiOf(requester).get(path)).json).toMatchObject({ accept_price: 500_000 });
     expect(await placeQuote(maker, id, 400_000)).toMatchObject({
       status: "accepted",
       match: { price: 400_000 },
