@@ -152,8 +152,6 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The term after it decides. This one is for the index.",
   "trigger quote_commands_place: without substr(m.asset, -16) = substr(r.asset, -16)":
     "The term after it decides. This one is for the index.",
-  "src/rfq/standing-accept.ts standingAccept: without a.request_id = r.request_id":
-    "The terms after it name the request. This one is for the index.",
   "trigger requests_end_accept: without OLD.status = 'open'":
     "The status of a request that has ended never changes.",
   "trigger requests_end_accept: without NEW.status <> 'open'":
