@@ -18,7 +18,7 @@ const PAYER = `(SELECT a.owner FROM accounts a
 
 export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   accepted_payments: { bytes: 223 },
-  accept_commands: { bytes: 300 },
+  accept_commands: { bytes: 219 },
   account_policies: { bytes: 45, user: "t.user_id", withoutRowid: true },
   accounts: { bytes: 96, user: "iif(t.sub_account IS NULL, NULL, t.owner)" },
   alerts: { bytes: 129 },
@@ -76,7 +76,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   service_levels: { bytes: 60 },
   shortfalls: { bytes: 80 },
   small_deposits: { bytes: 254, user: "t.user_id" },
-  standing_accepts: { bytes: 254, user: "t.requester_id", withoutRowid: true },
+  standing_accepts: { bytes: 195, user: "t.requester_id", withoutRowid: true },
   statement_leases: { bytes: 74, user: "t.user_id" },
   storage_samples: { bytes: 20 },
   stream_subscribers: { bytes: 84 },
