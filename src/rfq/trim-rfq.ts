@@ -1,5 +1,5 @@
 /**
- * Cron: deletes protection counts, standing accepts of ended requests, old redemptions and candles.
+ * Cron: deletes protection counts, standing accepts of sealed requests, old redemptions and candles.
  * Records leave with their seals (release.ts).
  */
 import { NOW } from "../platform/commit.ts";
@@ -21,10 +21,11 @@ export async function trimRfq(db: D1Database): Promise<void> {
     FROM protections p CROSS JOIN protection_counts c
       ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${KEPT.protectionCounts}
     LIMIT ${rows}) RETURNING 1`,
+    // Until then a row says what a group whose response was lost has done.
     (rows) => sql`DELETE FROM standing_accepts WHERE request_id IN (
       SELECT a.request_id FROM standing_accepts a INDEXED BY standing_accepts_over
       WHERE a.price IS NULL AND NOT EXISTS (
-        SELECT 1 FROM requests r WHERE r.request_id = a.request_id AND r.status = 'open')
+        SELECT 1 FROM requests r WHERE r.request_id = a.request_id)
       LIMIT ${rows}) RETURNING 1`,
     // In the order of their ids, which is that of their instants.
     (rows) => sql`DELETE FROM redemptions WHERE redemption_id IN (

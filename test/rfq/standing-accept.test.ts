@@ -5,6 +5,7 @@ import type { AssetKey } from "../../src/assets/asset.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, type Expr, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { hexId } from "../../src/rfq/book-operation.ts";
 import { trimRfq } from "../../src/rfq/trim-rfq.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
@@ -401,13 +402,22 @@ describe("makers", () => {
     expect(outcomeOf(await commitCommand(book, late))).toBe("unavailable");
     await submit(command.cancelRequest(requester, request.request_id));
     expect(await set(requester)).toBe("request_not_open");
+    // As of a request that has left with its seal.
+    await all(
+      env.DB,
+      sql`INSERT INTO standing_accepts (request_id, requester_id, side, price, changed_by,
+          changed_group)
+        SELECT x'01', requester_id, side, NULL, changed_by, changed_group
+        FROM standing_accepts WHERE request_id = ${uuid(request.request_id)}`,
+    );
     const left = () =>
       all(
         env.DB,
-        sql`SELECT price FROM standing_accepts WHERE request_id = ${uuid(request.request_id)}`,
+        sql`SELECT hex(request_id) AS id, price FROM standing_accepts
+          WHERE request_id IN (x'01', ${uuid(request.request_id)})`,
       );
-    expect(await left()).toEqual([{ price: null }]);
+    expect(await left()).toHaveLength(2);
     await trimRfq(env.DB);
-    expect(await left()).toEqual([]);
+    expect(await left()).toEqual([{ id: hexId(request.request_id), price: null }]);
   });
 });
