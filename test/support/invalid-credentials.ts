@@ -28,6 +28,8 @@ export const INVALID: Readonly<Record<string, (party: Party) => Promise<[Actor, 
     "session_expired",
   ],
   "a revoked key": async ({ userId }) => {
+    // Another key of the user stands for nothing.
+    await newKey({ userId });
     const { actor, apiKeyId } = await newKey({ userId });
     await all(db, sql`UPDATE api_keys SET revoked_at = 1 WHERE api_key_id = ${uuid(apiKeyId)}`);
     return [actor, "api_key_revoked"];
