@@ -152,6 +152,8 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The term after it decides. This one is for the index.",
   "trigger quote_commands_place: without substr(m.asset, -16) = substr(r.asset, -16)":
     "The term after it decides. This one is for the index.",
+  "trigger accept_commands_accept: without r.expires_at > NEW.at":
+    "A quote does not outlive its request.",
   "trigger requests_end_accept: without OLD.status = 'open'":
     "The status of a request that has ended never changes.",
   "trigger requests_end_accept: without NEW.status <> 'open'":
