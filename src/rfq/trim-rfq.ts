@@ -1,5 +1,5 @@
 /**
- * Cron: deletes protection counts, standing accepts of sealed requests, old redemptions and candles.
+ * Cron: deletes protection counts, standing accepts of sealed requests, old redemptions, candles.
  * Records leave with their seals (release.ts).
  */
 import { NOW } from "../platform/commit.ts";
